@@ -1,0 +1,15 @@
+# Libraries from Debian, and libtorch from the wheel that scripts/setup unpacked.
+
+find_package(PkgConfig QUIET)
+find_package(Threads REQUIRED)
+find_package(nlohmann_json 3.11 REQUIRED)
+find_library(UTF8PROC_LIBRARY utf8proc REQUIRED)
+find_library(PCRE2_LIBRARY pcre2-8 REQUIRED)
+
+if(ONSET_WITH_TORCH)
+  set(ONSET_TORCH_DIR "${PROJECT_SOURCE_DIR}/.deps/torch" CACHE PATH
+    "Folder of an installed torch package (include/ and lib/)")
+  include(${CMAKE_CURRENT_LIST_DIR}/torch.cmake)
+  onset_find_torch("${ONSET_TORCH_DIR}")
+  find_package(CLI11 2.1 REQUIRED)
+endif()

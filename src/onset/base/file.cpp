@@ -1,0 +1,196 @@
+#include "onset/base/file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "onset/base/error.h"
+
+namespace onset {
+namespace {
+
+std::string reason() { return std::strerror(errno); }
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  [[nodiscard]] int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+struct OpenFile {
+  int fd;
+  std::size_t size;
+};
+
+OpenFile open_regular(const std::filesystem::path& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  require_input(fd >= 0, path.string(), ": cannot open: ", reason());
+  struct stat info {};
+  if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
+    ::close(fd);
+    throw input_error(str_cat(path.string(), ": is not a regular file"));
+  }
+  return {fd, static_cast<std::size_t>(info.st_size)};
+}
+
+}  // namespace
+
+struct MappedFile::Map {
+  std::filesystem::path path;
+  int fd = -1;
+  void* data = nullptr;
+  std::size_t size = 0;
+
+  Map() = default;
+  Map(const Map&) = delete;
+  Map& operator=(const Map&) = delete;
+  ~Map() {
+    if (data != nullptr) ::munmap(data, size);
+    if (fd >= 0) ::close(fd);
+  }
+};
+
+MappedFile MappedFile::open(const std::filesystem::path& path) {
+  auto map = std::make_shared<Map>();
+  map->path = path;
+  const OpenFile file = open_regular(path);
+  map->fd = file.fd;
+  map->size = file.size;
+  if (file.size > 0) {
+    void* data = ::mmap(nullptr, file.size, PROT_READ, MAP_SHARED, file.fd, 0);
+    if (data == MAP_FAILED) {
+      throw resource_error(str_cat(path.string(), ": cannot map ", file.size, " bytes: ", reason()));
+    }
+    map->data = data;
+  }
+  MappedFile result;
+  result.map_ = std::move(map);
+  return result;
+}
+
+std::span<const std::byte> MappedFile::bytes() const {
+  return {static_cast<const std::byte*>(map_->data), map_->size};
+}
+
+const std::filesystem::path& MappedFile::path() const { return map_->path; }
+
+void MappedFile::will_need(std::size_t offset, std::size_t length) const {
+  if (offset >= map_->size || length == 0) return;
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t begin = offset / page * page;
+  const std::size_t end = std::min(offset + length, map_->size);
+  ::madvise(static_cast<std::byte*>(map_->data) + begin, end - begin, MADV_WILLNEED);
+}
+
+void MappedFile::drop(std::size_t offset, std::size_t length, bool evict) const {
+  if (offset >= map_->size || length == 0) return;
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  // Only whole pages: a neighbour may still be in use.
+  const std::size_t begin = (offset + page - 1) / page * page;
+  const std::size_t end = std::min(offset + length, map_->size) / page * page;
+  if (begin >= end) return;
+  ::madvise(static_cast<std::byte*>(map_->data) + begin, end - begin, MADV_DONTNEED);
+  if (evict) {
+    ::posix_fadvise(map_->fd, static_cast<off_t>(begin), static_cast<off_t>(end - begin),
+                    POSIX_FADV_DONTNEED);
+  }
+}
+
+std::string read_file(const std::filesystem::path& path, std::size_t max_bytes) {
+  const OpenFile file = open_regular(path);
+  const Descriptor descriptor(file.fd);
+  require_input(file.size <= max_bytes, path.string(), ": ", file.size,
+                " bytes is more than the ", max_bytes, " expected of such a file");
+  std::string content(file.size, '\0');
+  std::size_t done = 0;
+  while (done < content.size()) {
+    const ssize_t got = ::read(descriptor.get(), content.data() + done, content.size() - done);
+    if (got < 0 && errno == EINTR) continue;
+    require_input(got >= 0, path.string(), ": cannot read: ", reason());
+    if (got == 0) break;  // shrank while reading
+    done += static_cast<std::size_t>(got);
+  }
+  content.resize(done);
+  return content;
+}
+
+AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
+  // A symbolic link keeps pointing where it did: its target is what is replaced.
+  std::error_code ignored;
+  if (std::filesystem::is_symlink(path_, ignored)) {
+    auto target = std::filesystem::weakly_canonical(path_, ignored);
+    if (!ignored) path_ = std::move(target);
+  }
+  if (std::filesystem::is_directory(path_, ignored)) {
+    throw resource_error(str_cat(path_.string(), ": is a folder, a file is to be written there"));
+  }
+  std::string pattern = path_.string() + ".XXXXXX";
+  const int fd = ::mkostemp(pattern.data(), O_CLOEXEC);
+  if (fd < 0) {
+    throw resource_error(str_cat(path_.string(), ": cannot write: ", reason()),
+                         "name a file in a folder that exists and can be written");
+  }
+  temporary_ = pattern;
+  const mode_t mask = ::umask(0);
+  ::umask(mask);
+  ::fchmod(fd, 0666 & ~mask);
+  file_ = ::fdopen(fd, "w+b");
+}
+
+AtomicFile::~AtomicFile() {
+  if (file_ == nullptr) return;
+  std::fclose(file_);
+  ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::write(std::span<const std::byte> data) {
+  if (!data.empty() && std::fwrite(data.data(), 1, data.size(), file_) != data.size()) {
+    throw resource_error(str_cat(path_.string(), ": cannot write: ", reason()));
+  }
+  size_ += data.size();
+}
+
+void AtomicFile::write(std::string_view text) { write(std::as_bytes(std::span(text))); }
+
+void AtomicFile::write_at(std::uint64_t offset, std::span<const std::byte> data) {
+  if (::fseeko(file_, static_cast<off_t>(offset), SEEK_SET) != 0 ||
+      std::fwrite(data.data(), 1, data.size(), file_) != data.size() ||
+      ::fseeko(file_, 0, SEEK_END) != 0) {
+    throw resource_error(str_cat(path_.string(), ": cannot write: ", reason()));
+  }
+}
+
+void AtomicFile::commit() {
+  if (std::fflush(file_) != 0 || ::fsync(::fileno(file_)) != 0) {
+    throw resource_error(str_cat(path_.string(), ": cannot write: ", reason()));
+  }
+  std::FILE* closing = std::exchange(file_, nullptr);
+  if (std::fclose(closing) != 0 || ::rename(temporary_.c_str(), path_.c_str()) != 0) {
+    const std::string why = reason();
+    ::unlink(temporary_.c_str());
+    throw resource_error(str_cat(path_.string(), ": cannot write: ", why));
+  }
+  const std::filesystem::path folder = path_.has_parent_path() ? path_.parent_path() : ".";
+  const Descriptor parent(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (parent.get() >= 0) ::fsync(parent.get());
+}
+
+void write_file_atomically(const std::filesystem::path& path, std::string_view content) {
+  AtomicFile file(path);
+  file.write(content);
+  file.commit();
+}
+
+}  // namespace onset

@@ -1,0 +1,128 @@
+#include "onset/base/json.h"
+
+#include <charconv>
+#include <cmath>
+
+#include "onset/base/error.h"
+#include "onset/base/file.h"
+
+namespace onset {
+namespace {
+
+const Json* member(const Json& object, const std::string& key) {
+  if (!object.is_object()) return nullptr;
+  const auto found = object.find(key);
+  return found == object.end() || found->is_null() ? nullptr : &*found;
+}
+
+Error wrong_type(const std::string& where, const std::string& key, std::string_view expected,
+                 const Json& found) {
+  return input_error(str_cat(where, ": key \"", key, "\" should be ", expected, ", is ",
+                             found.type_name()));
+}
+
+// Length of the well-formed UTF-8 sequence at `at`, or 0 (Unicode 16, table 3-7).
+std::size_t sequence_length(std::string_view text, std::size_t at) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned lead = byte(at);
+  if (lead < 0x80) return 1;
+  std::size_t length = 0;
+  unsigned low = 0x80;
+  unsigned high = 0xBF;
+  if (lead >= 0xC2 && lead <= 0xDF) length = 2;
+  if (lead >= 0xE0 && lead <= 0xEF) length = 3;
+  if (lead >= 0xF0 && lead <= 0xF4) length = 4;
+  if (length == 0 || at + length > text.size()) return 0;
+  if (lead == 0xE0) low = 0xA0;
+  if (lead == 0xED) high = 0x9F;
+  if (lead == 0xF0) low = 0x90;
+  if (lead == 0xF4) high = 0x8F;
+  if (byte(at + 1) < low || byte(at + 1) > high) return 0;
+  for (std::size_t i = 2; i < length; ++i) {
+    if (byte(at + i) < 0x80 || byte(at + i) > 0xBF) return 0;
+  }
+  return length;
+}
+
+}  // namespace
+
+Json parse_json(std::string_view text, const std::string& where) {
+  try {
+    return Json::parse(text);
+  } catch (const Json::parse_error& error) {
+    throw input_error(str_cat(where, ": not valid JSON at byte ", error.byte));
+  } catch (const Json::exception& error) {
+    throw input_error(str_cat(where, ": not valid JSON: ", error.what()));
+  }
+}
+
+Json read_json(const std::filesystem::path& path) {
+  return parse_json(read_file(path), path.string());
+}
+
+std::optional<std::int64_t> find_int(const Json& object, const std::string& key,
+                                     const std::string& where) {
+  const Json* value = member(object, key);
+  if (value == nullptr) return std::nullopt;
+  if (value->is_number_unsigned() &&
+      value->get<std::uint64_t>() > std::uint64_t{INT64_MAX}) {
+    throw wrong_type(where, key, "an integer below 2^63", *value);
+  }
+  if (!value->is_number_integer()) throw wrong_type(where, key, "an integer", *value);
+  return value->get<std::int64_t>();
+}
+
+std::optional<double> find_number(const Json& object, const std::string& key,
+                                  const std::string& where) {
+  const Json* value = member(object, key);
+  if (value == nullptr) return std::nullopt;
+  if (!value->is_number()) throw wrong_type(where, key, "a number", *value);
+  return value->get<double>();
+}
+
+std::optional<bool> find_bool(const Json& object, const std::string& key,
+                              const std::string& where) {
+  const Json* value = member(object, key);
+  if (value == nullptr) return std::nullopt;
+  if (!value->is_boolean()) throw wrong_type(where, key, "true or false", *value);
+  return value->get<bool>();
+}
+
+std::optional<std::string> find_string(const Json& object, const std::string& key,
+                                       const std::string& where) {
+  const Json* value = member(object, key);
+  if (value == nullptr) return std::nullopt;
+  if (!value->is_string()) throw wrong_type(where, key, "a string", *value);
+  return value->get<std::string>();
+}
+
+OrderedJson finite_or_null(double value) {
+  return std::isfinite(value) ? OrderedJson(value) : OrderedJson(nullptr);
+}
+
+OrderedJson float_or_null(float value) {
+  if (!std::isfinite(value)) return nullptr;
+  char digits[64];
+  const auto end = std::to_chars(std::begin(digits), std::end(digits), value).ptr;
+  double shortest = 0;
+  std::from_chars(std::begin(digits), end, shortest);
+  return shortest;
+}
+
+std::string valid_utf8(std::string_view text) {
+  std::string result;
+  result.reserve(text.size());
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t length = sequence_length(text, at);
+    if (length > 0) {
+      result.append(text.substr(at, length));
+      at += length;
+      continue;
+    }
+    result += "\xEF\xBF\xBD";  // U+FFFD
+    ++at;
+  }
+  return result;
+}
+
+}  // namespace onset

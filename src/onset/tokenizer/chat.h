@@ -1,0 +1,42 @@
+// Chat formats: messages to the text that a family was trained on. The templates that ship with
+// models are Jinja programs; onset recognises the known ones and renders them itself.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "onset/base/json.h"
+#include "onset/tokenizer/tokenizer.h"
+
+namespace onset {
+
+struct ChatOptions {
+  bool add_generation_prompt = true;
+  bool enable_thinking = true;             // Qwen3
+  std::optional<std::string> date_string;  // the dated Llama 3.1 header; default "26 Jul 2024"
+  OrderedJson tools;                       // Qwen3; null or an array
+};
+
+// A row of the table of formats.
+struct ChatFormat {
+  std::string_view name;     // "smollm2", "qwen3", "llama3_1", "llama3_1_dated"
+  std::string_view summary;  // one line for --help
+};
+
+[[nodiscard]] const std::vector<ChatFormat>& chat_formats();
+// By name; throws a usage error that lists the known names.
+[[nodiscard]] const ChatFormat& chat_format(std::string_view name);
+// The format of a model's template, recognised by what the template writes; nothing when unknown.
+[[nodiscard]] std::optional<ChatFormat> recognise_chat_format(std::string_view jinja_template);
+// The format of this tokenizer's model: by its template, else an error that lists the known formats
+// and says how to name one.
+[[nodiscard]] ChatFormat chat_format_of(const Tokenizer& tokenizer);
+
+// `messages`: an array of objects with `role` and `content` (and for Qwen3 `reasoning_content`,
+// `tool_calls`). Throws an input error for an unknown role or a missing content.
+[[nodiscard]] std::string render_chat(const ChatFormat& format, const OrderedJson& messages,
+                                      const ChatOptions& options = {});
+
+}  // namespace onset
