@@ -1,0 +1,81 @@
+#include "onset/model/config.h"
+
+#include <cmath>
+
+#include "onset/base/error.h"
+#include "onset/model/config_readers.h"
+#include "onset/model/families.h"
+
+namespace onset {
+namespace {
+
+// Above these a configuration is taken for damaged rather than large; they also keep products of
+// sizes far from overflow.
+constexpr std::int64_t max_layers = 10'000;
+constexpr std::int64_t max_width = std::int64_t{1} << 26;
+
+void check_size(const std::string& where, std::string_view what, std::int64_t value,
+                std::int64_t limit) {
+  require_input(value >= 1 && value <= limit, where, ": ", what, " is ", value,
+                ", expected 1 to ", limit);
+}
+
+void check_rope(const ModelConfig& config, const std::string& where) {
+  const RopeConfig& rope = config.rope;
+  require_input(std::isfinite(rope.theta) && rope.theta > 0, where, ": rope_theta is ", rope.theta,
+                ", expected a positive number");
+  require_input(std::isfinite(rope.factor) && rope.factor > 0, where, ": the RoPE factor is ",
+                rope.factor, ", expected a positive number");
+  require_input(rope.rotary_dim >= 2 && rope.rotary_dim % 2 == 0 &&
+                    rope.rotary_dim <= config.head_dim,
+                where, ": RoPE turns ", rope.rotary_dim, " of a head's ", config.head_dim,
+                " dims, expected an even number up to the head size");
+  if (rope.kind == RopeKind::llama3 || rope.kind == RopeKind::yarn) {
+    require_input(rope.original_context >= 1, where,
+                  ": the RoPE scaling needs original_max_position_embeddings");
+  }
+  if (rope.kind == RopeKind::llama3) {
+    require_input(rope.low_freq_factor > 0 && rope.high_freq_factor > rope.low_freq_factor, where,
+                  ": RoPE low_freq_factor ", rope.low_freq_factor, " and high_freq_factor ",
+                  rope.high_freq_factor, ", expected 0 < low < high");
+  }
+}
+
+void check(const ModelConfig& config, const std::string& where) {
+  check_size(where, "the hidden size", config.hidden, max_width);
+  check_size(where, "the number of layers", config.layer_count(), max_layers);
+  check_size(where, "the number of heads", config.heads, max_width);
+  check_size(where, "the number of key-value heads", config.kv_heads, config.heads);
+  check_size(where, "the head size", config.head_dim, max_width);
+  check_size(where, "the FFN size", config.ffn, max_width);
+  check_size(where, "the vocabulary size", config.vocabulary, max_width);
+  require_input(config.heads % config.kv_heads == 0, where, ": ", config.heads,
+                " heads do not divide among ", config.kv_heads, " key-value heads");
+  require_input(std::isfinite(config.norm_eps) && config.norm_eps >= 0, where,
+                ": the norm's epsilon is ", config.norm_eps);
+  check_rope(config, where);
+}
+
+}  // namespace
+
+ModelConfig read_config(const Checkpoint& checkpoint) {
+  const bool gguf = checkpoint.format() == CheckpointFormat::gguf;
+  const std::string where =
+      gguf ? checkpoint.path().string() : (checkpoint.path() / "config.json").string();
+  ModelConfig config =
+      gguf ? read_gguf_config(checkpoint, where) : read_hf_config(checkpoint, where);
+  check(config, where);
+  return config;
+}
+
+std::int64_t parameter_count(const Checkpoint& checkpoint) {
+  std::int64_t count = 0;
+  for (const TensorInfo& tensor : checkpoint.tensors()) {
+    const bool rope_table = tensor.name == "rope_freqs.weight" ||
+                            tensor.name.ends_with("rotary_emb.inv_freq");
+    if (!rope_table) count += tensor.elements();
+  }
+  return count;
+}
+
+}  // namespace onset

@@ -1,0 +1,36 @@
+#include "onset/model/hooks.h"
+
+#include <ATen/ATen.h>
+
+#include <stdexcept>
+
+namespace onset {
+
+void Hooks::observe(const SiteSet& sites, Observer observer) {
+  for (const SiteId site : sites.list()) wanted_.add(site);
+  observers_.emplace_back(sites, std::move(observer));
+}
+
+void Hooks::intervene(const SiteSet& sites, Intervention intervention) {
+  for (const SiteId site : sites.list()) wanted_.add(site);
+  interventions_.emplace_back(sites, std::move(intervention));
+}
+
+at::Tensor Hooks::run(const SiteContext& context, at::Tensor tensor) const {
+  for (const auto& [sites, intervention] : interventions_) {
+    if (!sites.contains(context.site)) continue;
+    at::Tensor edited = intervention(context, tensor);
+    if (!edited.defined() || edited.sizes() != tensor.sizes() ||
+        edited.scalar_type() != tensor.scalar_type()) {
+      throw std::logic_error("an intervention at " + site_name(context.site) +
+                             " returned another shape or type");
+    }
+    tensor = std::move(edited);
+  }
+  for (const auto& [sites, observer] : observers_) {
+    if (sites.contains(context.site)) observer(context, tensor);
+  }
+  return tensor;
+}
+
+}  // namespace onset

@@ -1,0 +1,60 @@
+// Observers and interventions: how analyses read the forward pass and how it is edited.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "onset/model/sites.h"
+
+namespace onset {
+
+// The rows of one sequence in the packed tensors of a forward call: rows [row, row + count) hold
+// its positions [position, position + count).
+struct SequenceRows {
+  std::int64_t row = 0;
+  std::int64_t count = 0;
+  std::int64_t position = 0;
+};
+
+// What a callback is told about the tensor it gets.
+struct SiteContext {
+  SiteId site;
+  // All sequences of the call. Packed tensors have their rows one sequence after the other.
+  std::span<const SequenceRows> sequences;
+  // attn_scores and attn_probs come one sequence at a time: its index; -1 elsewhere.
+  std::int64_t sequence = -1;
+};
+
+// Called on the thread that runs the forward pass, in the order of the pass. The tensor may be kept:
+// the pass does not write to it again.
+using Observer = std::function<void(const SiteContext&, const at::Tensor&)>;
+// Returns what the pass goes on with: the tensor itself, or another of the same shape and type.
+// Must not change the given tensor in place.
+using Intervention = std::function<at::Tensor(const SiteContext&, const at::Tensor&)>;
+
+// At each site first all interventions in the order they were added, then all observers, which see
+// the edited tensor. A site that nobody asked for costs one bit test.
+class Hooks {
+ public:
+  explicit Hooks(std::int64_t layer_count) : wanted_(layer_count) {}
+
+  void observe(const SiteSet& sites, Observer observer);
+  void intervene(const SiteSet& sites, Intervention intervention);
+
+  [[nodiscard]] bool wants(SiteId site) const { return wanted_.contains(site); }
+  // Runs the callbacks of the site; throws std::logic_error when an intervention returns another
+  // shape or type.
+  [[nodiscard]] at::Tensor run(const SiteContext& context, at::Tensor tensor) const;
+
+ private:
+  SiteSet wanted_;
+  std::vector<std::pair<SiteSet, Intervention>> interventions_;
+  std::vector<std::pair<SiteSet, Observer>> observers_;
+};
+
+}  // namespace onset

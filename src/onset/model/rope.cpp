@@ -1,0 +1,81 @@
+#include "onset/model/rope.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace onset {
+namespace {
+
+constexpr double two_pi = 2.0 * std::numbers::pi;
+
+// Llama 3.1: long wavelengths are stretched by the factor, short ones kept, those between the two
+// bands interpolated.
+double llama3_frequency(const RopeConfig& config, double inverse) {
+  const auto original = static_cast<double>(config.original_context);
+  const double wavelength = two_pi / inverse;
+  if (wavelength < original / config.high_freq_factor) return inverse;
+  if (wavelength > original / config.low_freq_factor) return inverse / config.factor;
+  const double smooth = (original / wavelength - config.low_freq_factor) /
+                        (config.high_freq_factor - config.low_freq_factor);
+  return (1.0 - smooth) * inverse / config.factor + smooth * inverse;
+}
+
+// Peng et al. 2309.00071, section 3.2: dims that turn more than beta_fast times over the original
+// context keep their frequency, those that turn less than beta_slow times are stretched.
+struct YarnRamp {
+  double low;
+  double high;
+
+  explicit YarnRamp(const RopeConfig& config)
+      : low(dim_of(config, config.beta_fast)), high(dim_of(config, config.beta_slow)) {
+    if (config.truncate) {
+      low = std::floor(low);
+      high = std::ceil(high);
+    }
+    low = std::max(low, 0.0);
+    high = std::min(high, static_cast<double>(config.rotary_dim - 1));
+    if (low == high) high += 0.001;
+  }
+
+  // The dim whose wavelength fits `turns` times into the original context.
+  static double dim_of(const RopeConfig& config, double turns) {
+    return static_cast<double>(config.rotary_dim) *
+           std::log(static_cast<double>(config.original_context) / (turns * two_pi)) /
+           (2.0 * std::log(config.theta));
+  }
+
+  [[nodiscard]] double stretched_share(double dim) const {
+    return std::clamp((dim - low) / (high - low), 0.0, 1.0);
+  }
+};
+
+}  // namespace
+
+RopeFrequencies rope_frequencies(const RopeConfig& config) {
+  RopeFrequencies result;
+  const std::int64_t half = config.rotary_dim / 2;
+  result.inverse.reserve(static_cast<std::size_t>(half));
+  const YarnRamp ramp(config);
+  for (std::int64_t i = 0; i < half; ++i) {
+    double inverse = std::pow(
+        config.theta, -2.0 * static_cast<double>(i) / static_cast<double>(config.rotary_dim));
+    if (config.kind == RopeKind::linear) inverse /= config.factor;
+    if (config.kind == RopeKind::llama3) inverse = llama3_frequency(config, inverse);
+    if (config.kind == RopeKind::yarn) {
+      const double share = ramp.stretched_share(static_cast<double>(i));
+      inverse = inverse / config.factor * share + inverse * (1.0 - share);
+    }
+    if (!config.frequency_divisors.empty()) {
+      inverse /= config.frequency_divisors[static_cast<std::size_t>(i)];
+    }
+    result.inverse.push_back(static_cast<float>(inverse));
+  }
+  if (config.kind == RopeKind::yarn) {
+    const double by_factor = config.factor > 1.0 ? 0.1 * std::log(config.factor) + 1.0 : 1.0;
+    result.scale = config.attention_factor.value_or(by_factor);
+  }
+  return result;
+}
+
+}  // namespace onset

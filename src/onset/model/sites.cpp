@@ -1,0 +1,154 @@
+#include "onset/model/sites.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "onset/base/error.h"
+#include "onset/base/strings.h"
+
+namespace onset {
+namespace {
+
+struct KindRow {
+  std::string_view name;
+  bool in_layer;
+};
+
+constexpr std::array<KindRow, site_kind_count> kinds{{
+    {"embed", false},      {"resid_pre", true}, {"attn_norm", true},  {"q_pre", true},
+    {"k_pre", true},       {"q", true},         {"k", true},          {"v", true},
+    {"attn_scores", true}, {"attn_probs", true}, {"attn_heads", true}, {"attn_out", true},
+    {"resid_mid", true},   {"ffn_norm", true},  {"ffn_gate", true},   {"ffn_up", true},
+    {"ffn_product", true}, {"ffn_out", true},   {"resid_post", true}, {"final_norm", false},
+    {"logits", false},
+}};
+
+const KindRow& row(SiteKind kind) { return kinds[static_cast<std::size_t>(kind)]; }
+
+constexpr std::string_view layer_prefix = "layers.";
+
+Error unknown_site(std::string_view pattern, std::int64_t layers) {
+  std::vector<std::string> names;
+  for (const KindRow& kind : kinds) {
+    names.push_back(kind.in_layer ? "layers.*." + std::string(kind.name) : std::string(kind.name));
+  }
+  const auto near = nearest(pattern, names, 3);
+  return usage_error(str_cat("no site is named \"", pattern, "\" (the model has layers 0 to ",
+                             layers - 1, ")"),
+                     near.empty() ? "sites look like layers.*.resid_post, layers.3.attn_probs, logits"
+                                  : "did you mean " + join(near, ", ") + "?");
+}
+
+std::optional<std::int64_t> parse_layer(std::string_view text, std::int64_t count) {
+  std::int64_t value = 0;
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || result.ec != std::errc() || result.ptr != text.data() + text.size()) {
+    return std::nullopt;
+  }
+  if (value < 0) value += count;
+  if (value < 0 || value >= count) return std::nullopt;
+  return value;
+}
+
+// "*", "3", "-1", "2-5", "1|4|2-3"; empty when it is none of these.
+std::vector<std::int64_t> parse_layers(std::string_view text, std::int64_t count) {
+  std::vector<std::int64_t> layers;
+  if (text == "*") {
+    for (std::int64_t l = 0; l < count; ++l) layers.push_back(l);
+    return layers;
+  }
+  for (const std::string& part : split(text, '|')) {
+    if (const auto single = parse_layer(part, count)) {
+      layers.push_back(*single);
+      continue;
+    }
+    const std::size_t dash = part.find('-', 1);
+    if (dash == std::string::npos) return {};
+    const auto first = parse_layer(std::string_view(part).substr(0, dash), count);
+    const auto last = parse_layer(std::string_view(part).substr(dash + 1), count);
+    if (!first || !last || *first > *last) return {};
+    for (std::int64_t l = *first; l <= *last; ++l) layers.push_back(l);
+  }
+  return layers;
+}
+
+void add_pattern(SiteSet& set, std::string_view pattern) {
+  const std::int64_t count = set.layer_count();
+  bool found = false;
+  if (pattern.starts_with(layer_prefix)) {
+    const std::string_view rest = pattern.substr(layer_prefix.size());
+    const std::size_t dot = rest.find('.');
+    if (dot == std::string_view::npos) throw unknown_site(pattern, count);
+    const std::string_view wanted = rest.substr(dot + 1);
+    const auto layers = parse_layers(rest.substr(0, dot), count);
+    for (int k = 0; k < site_kind_count; ++k) {
+      const auto kind = static_cast<SiteKind>(k);
+      if (!is_layer_site(kind) || (wanted != "*" && wanted != site_kind_name(kind))) continue;
+      for (const std::int64_t layer : layers) {
+        set.add({kind, layer});
+        found = true;
+      }
+    }
+  } else {
+    for (int k = 0; k < site_kind_count; ++k) {
+      const auto kind = static_cast<SiteKind>(k);
+      if (is_layer_site(kind) || pattern != site_kind_name(kind)) continue;
+      set.add({kind, -1});
+      found = true;
+    }
+  }
+  if (!found) throw unknown_site(pattern, count);
+}
+
+}  // namespace
+
+std::string_view site_kind_name(SiteKind kind) { return row(kind).name; }
+
+bool is_layer_site(SiteKind kind) { return row(kind).in_layer; }
+
+std::string site_name(SiteId site) {
+  const std::string name(site_kind_name(site.kind));
+  return site.layer < 0 ? name : str_cat(layer_prefix, site.layer, ".", name);
+}
+
+SiteSet::SiteSet(std::int64_t layer_count) : mask_(static_cast<std::size_t>(layer_count) + 1, 0) {}
+
+SiteSet SiteSet::parse(std::string_view patterns, std::int64_t layer_count) {
+  SiteSet set(layer_count);
+  for (const std::string& part : split(patterns, ',')) {
+    const std::string_view pattern = trim(part);
+    if (pattern.empty()) {
+      throw usage_error(str_cat("an empty site in \"", patterns, "\""),
+                        "sites look like layers.*.resid_post, layers.3.attn_probs, logits");
+    }
+    add_pattern(set, pattern);
+  }
+  return set;
+}
+
+void SiteSet::add(SiteId site) {
+  mask_.at(static_cast<std::size_t>(site.layer + 1)) |= std::uint64_t{1}
+                                                        << static_cast<int>(site.kind);
+}
+
+void SiteSet::add_all_layers(SiteKind kind) {
+  for (std::int64_t layer = 0; layer < layer_count(); ++layer) add({kind, layer});
+}
+
+std::vector<SiteId> SiteSet::list() const {
+  std::vector<SiteId> sites;
+  if (contains({SiteKind::embed, -1})) sites.push_back({SiteKind::embed, -1});
+  for (std::int64_t layer = 0; layer < layer_count(); ++layer) {
+    for (int k = 0; k < site_kind_count; ++k) {
+      const SiteId site{static_cast<SiteKind>(k), layer};
+      if (contains(site)) sites.push_back(site);
+    }
+  }
+  for (const SiteKind kind : {SiteKind::final_norm, SiteKind::logits}) {
+    if (contains({kind, -1})) sites.push_back({kind, -1});
+  }
+  return sites;
+}
+
+}  // namespace onset
