@@ -5,8 +5,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
+#include <vector>
 
 #include "onset/base/error.h"
 
@@ -33,6 +36,16 @@ struct OpenFile {
   int fd;
   std::size_t size;
 };
+
+// A new file beside `path`, with the permissions that the umask leaves.
+int create_beside(const std::filesystem::path& path, std::filesystem::path& temporary) {
+  for (unsigned attempt = 0;; ++attempt) {
+    temporary = path;
+    temporary += str_cat(".", ::getpid(), ".", attempt, ".tmp");
+    const int fd = ::open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd >= 0 || errno != EEXIST) return fd;
+  }
+}
 
 OpenFile open_regular(const std::filesystem::path& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -71,7 +84,8 @@ MappedFile MappedFile::open(const std::filesystem::path& path) {
   if (file.size > 0) {
     void* data = ::mmap(nullptr, file.size, PROT_READ, MAP_SHARED, file.fd, 0);
     if (data == MAP_FAILED) {
-      throw resource_error(str_cat(path.string(), ": cannot map ", file.size, " bytes: ", reason()));
+      throw resource_error(
+          str_cat(path.string(), ": cannot map ", file.size, " bytes: ", reason()));
     }
     map->data = data;
   }
@@ -111,8 +125,8 @@ void MappedFile::drop(std::size_t offset, std::size_t length, bool evict) const 
 std::string read_file(const std::filesystem::path& path, std::size_t max_bytes) {
   const OpenFile file = open_regular(path);
   const Descriptor descriptor(file.fd);
-  require_input(file.size <= max_bytes, path.string(), ": ", file.size,
-                " bytes is more than the ", max_bytes, " expected of such a file");
+  require_input(file.size <= max_bytes, path.string(), ": ", file.size, " bytes is more than the ",
+                max_bytes, " expected of such a file");
   std::string content(file.size, '\0');
   std::size_t done = 0;
   while (done < content.size()) {
@@ -136,17 +150,18 @@ AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
   if (std::filesystem::is_directory(path_, ignored)) {
     throw resource_error(str_cat(path_.string(), ": is a folder, a file is to be written there"));
   }
-  std::string pattern = path_.string() + ".XXXXXX";
-  const int fd = ::mkostemp(pattern.data(), O_CLOEXEC);
+  const int fd = create_beside(path_, temporary_);
   if (fd < 0) {
     throw resource_error(str_cat(path_.string(), ": cannot write: ", reason()),
                          "name a file in a folder that exists and can be written");
   }
-  temporary_ = pattern;
-  const mode_t mask = ::umask(0);
-  ::umask(mask);
-  ::fchmod(fd, 0666 & ~mask);
   file_ = ::fdopen(fd, "w+b");
+  if (file_ == nullptr) {
+    const std::string why = reason();
+    ::close(fd);
+    ::unlink(temporary_.c_str());
+    throw resource_error(str_cat(path_.string(), ": cannot write: ", why));
+  }
 }
 
 AtomicFile::~AtomicFile() {
@@ -155,10 +170,14 @@ AtomicFile::~AtomicFile() {
   ::unlink(temporary_.c_str());
 }
 
+void AtomicFile::fail() const {
+  throw resource_error(
+      str_cat(path_.string(), ": cannot write: ", reason()),
+      errno == ENOSPC || errno == EDQUOT ? "free some space, or write elsewhere" : "");
+}
+
 void AtomicFile::write(std::span<const std::byte> data) {
-  if (!data.empty() && std::fwrite(data.data(), 1, data.size(), file_) != data.size()) {
-    throw resource_error(str_cat(path_.string(), ": cannot write: ", reason()));
-  }
+  if (!data.empty() && std::fwrite(data.data(), 1, data.size(), file_) != data.size()) fail();
   size_ += data.size();
 }
 
@@ -168,19 +187,35 @@ void AtomicFile::write_at(std::uint64_t offset, std::span<const std::byte> data)
   if (::fseeko(file_, static_cast<off_t>(offset), SEEK_SET) != 0 ||
       std::fwrite(data.data(), 1, data.size(), file_) != data.size() ||
       ::fseeko(file_, 0, SEEK_END) != 0) {
-    throw resource_error(str_cat(path_.string(), ": cannot write: ", reason()));
+    fail();
   }
 }
 
-void AtomicFile::commit() {
-  if (std::fflush(file_) != 0 || ::fsync(::fileno(file_)) != 0) {
-    throw resource_error(str_cat(path_.string(), ": cannot write: ", reason()));
+void AtomicFile::insert_front(std::uint64_t count) {
+  constexpr std::uint64_t chunk_bytes = std::uint64_t{4} << 20U;
+  std::vector<std::byte> chunk(std::min(size_, chunk_bytes));
+  // From the end, so that nothing is overwritten before it has moved.
+  for (std::uint64_t end = size_; end > 0;) {
+    const std::uint64_t length = std::min(end, chunk_bytes);
+    end -= length;
+    const auto moved = std::span(chunk).first(length);
+    if (::fseeko(file_, static_cast<off_t>(end), SEEK_SET) != 0 ||
+        std::fread(moved.data(), 1, length, file_) != length) {
+      fail();
+    }
+    write_at(end + count, moved);
   }
+  size_ += count;
+}
+
+void AtomicFile::commit() {
+  if (std::fflush(file_) != 0 || ::fsync(::fileno(file_)) != 0) fail();
   std::FILE* closing = std::exchange(file_, nullptr);
   if (std::fclose(closing) != 0 || ::rename(temporary_.c_str(), path_.c_str()) != 0) {
-    const std::string why = reason();
+    const int why = errno;
     ::unlink(temporary_.c_str());
-    throw resource_error(str_cat(path_.string(), ": cannot write: ", why));
+    errno = why;
+    fail();
   }
   const std::filesystem::path folder = path_.has_parent_path() ? path_.parent_path() : ".";
   const Descriptor parent(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));

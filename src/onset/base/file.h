@@ -53,10 +53,14 @@ class AtomicFile {
   void write(std::string_view text);
   // Overwrites bytes already written (a header whose content is known at the end).
   void write_at(std::uint64_t offset, std::span<const std::byte> data);
+  // Moves everything written so far back by `count` bytes; what then stands before it is undefined.
+  void insert_front(std::uint64_t count);
   [[nodiscard]] std::uint64_t size() const { return size_; }
   void commit();
 
  private:
+  [[noreturn]] void fail() const;
+
   std::filesystem::path path_;
   std::filesystem::path temporary_;
   std::FILE* file_ = nullptr;

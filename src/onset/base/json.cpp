@@ -17,8 +17,8 @@ const Json* member(const Json& object, const std::string& key) {
 
 Error wrong_type(const std::string& where, const std::string& key, std::string_view expected,
                  const Json& found) {
-  return input_error(str_cat(where, ": key \"", key, "\" should be ", expected, ", is ",
-                             found.type_name()));
+  return input_error(
+      str_cat(where, ": key \"", key, "\" should be ", expected, ", is ", found.type_name()));
 }
 
 // Length of the well-formed UTF-8 sequence at `at`, or 0 (Unicode 16, table 3-7).
@@ -64,8 +64,7 @@ std::optional<std::int64_t> find_int(const Json& object, const std::string& key,
                                      const std::string& where) {
   const Json* value = member(object, key);
   if (value == nullptr) return std::nullopt;
-  if (value->is_number_unsigned() &&
-      value->get<std::uint64_t>() > std::uint64_t{INT64_MAX}) {
+  if (value->is_number_unsigned() && value->get<std::uint64_t>() > std::uint64_t{INT64_MAX}) {
     throw wrong_type(where, key, "an integer below 2^63", *value);
   }
   if (!value->is_number_integer()) throw wrong_type(where, key, "an integer", *value);

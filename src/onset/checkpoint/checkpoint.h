@@ -23,7 +23,7 @@ struct TensorInfo {
   // Row-major, slowest dimension first: a Linear is [out, in] in both formats (GGUF's own order of
   // dimensions is reversed on reading).
   std::vector<std::int64_t> shape;
-  std::size_t file = 0;  // index into Checkpoint::files()
+  std::size_t file = 0;      // index into Checkpoint::files()
   std::uint64_t offset = 0;  // of the first byte, from the beginning of the file
   std::uint64_t bytes = 0;
 
@@ -47,7 +47,7 @@ class Checkpoint {
 
   // Hugging Face: config.json. GGUF: the metadata as one flat object of its keys
   // ("llama.block_count"); numbers, strings, booleans. Arrays of more than 1,024 elements (the
-  // vocabulary) are left out and read through gguf_metadata().
+  // vocabulary) are left out and read through read_gguf() (gguf.h).
   [[nodiscard]] const Json& config() const { return config_; }
   // Hugging Face: generation_config.json, an empty object where there is none. GGUF: empty.
   [[nodiscard]] const Json& generation_config() const { return generation_config_; }

@@ -16,7 +16,7 @@ namespace onset {
 struct SafetensorsFile {
   MappedFile file;
   std::map<std::string, std::string> metadata;  // "__metadata__"
-  std::vector<TensorInfo> tensors;  // TensorInfo::file is 0
+  std::vector<TensorInfo> tensors;              // TensorInfo::file is 0
 };
 
 // Checks all of the header: its length, JSON, names, types, shapes, that every tensor's byte range
@@ -31,12 +31,14 @@ struct NamedTensor {
   std::vector<std::byte> data;
 };
 
-// Writes tensors one after the other with little memory, the header last. Each tensor goes to disk
-// as it is added; the file gets its name at commit().
+// Writes tensors one after the other with little memory, the header last; the file gets its name at
+// commit(), and nothing is left behind without one. The data begins at a multiple of 8 bytes and
+// keeps the order of add(): the format allows no holes, so where readers want aligned elements, add
+// the tensors with larger elements first. Failed writes throw resource errors (disk full).
 class SafetensorsWriter {
  public:
-  // The data of tensors is spooled to a temporary file in the same folder, since the header, whose
-  // length is known at the end only, stands before it.
+  // The temporary file lies in the same folder. Up to 8 MiB of data wait in memory for the header,
+  // whose length is known at the end only; more goes to disk as it is added.
   explicit SafetensorsWriter(const std::filesystem::path& path);
   ~SafetensorsWriter();
   SafetensorsWriter(const SafetensorsWriter&) = delete;
