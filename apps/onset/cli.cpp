@@ -1,0 +1,243 @@
+#include "cli.h"
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <system_error>
+
+#include "onset/base/error.h"
+#include "onset/base/strings.h"
+#include "text.h"
+
+namespace onset::app {
+namespace {
+
+// "-o,--output" gives "--output": the name that messages use.
+std::string long_name(const std::string& names) {
+  const auto comma = names.rfind(',');
+  return comma == std::string::npos ? names : names.substr(comma + 1);
+}
+
+std::string shown_names(std::string names) {
+  const auto comma = names.find(',');
+  if (comma != std::string::npos) names.insert(comma + 1, " ");
+  return names;
+}
+
+// CLI11 takes the next argument as the value of "--name=", which is an empty value.
+std::vector<std::string> split_empty_values(const std::vector<std::string>& arguments) {
+  std::vector<std::string> result;
+  for (const auto& argument : arguments) {
+    if (argument.size() > 3 && argument.starts_with("--") &&
+        argument.find('=') == argument.size() - 1) {
+      result.push_back(argument.substr(0, argument.size() - 1));
+      result.emplace_back();
+    } else {
+      result.push_back(argument);
+    }
+  }
+  return result;
+}
+
+std::string short_decimal(double value) {
+  char digits[64];
+  const auto end = std::to_chars(std::begin(digits), std::end(digits), value).ptr;
+  return {digits, end};
+}
+
+}  // namespace
+
+CommandLine::CommandLine(std::string verb, std::string usage, std::string summary,
+                         std::vector<std::string> arguments)
+    : verb_(std::move(verb)),
+      usage_(std::move(usage)),
+      summary_(std::move(summary)),
+      arguments_(std::move(arguments)),
+      app_(std::make_unique<CLI::App>()) {
+  app_->set_help_flag("-h,--help");
+  // What is left over is judged in take_remaining(), which can name the nearest option.
+  app_->allow_extras();
+}
+
+CommandLine::~CommandLine() = default;
+
+void CommandLine::group(std::string title) { groups_.push_back({std::move(title), {}}); }
+
+void CommandLine::example(std::string command, std::string explanation) {
+  examples_.push_back({std::move(command), std::move(explanation)});
+}
+
+void CommandLine::note(std::string text) { notes_.push_back(std::move(text)); }
+
+void CommandLine::add_row(HelpRow row) {
+  if (groups_.empty()) group("Options");
+  groups_.back().rows.push_back(std::move(row));
+}
+
+void CommandLine::toggle(bool& field, const std::string& names, std::string help) {
+  app_->add_flag_callback(names, [&field] { field = true; });
+  add_row({shown_names(names), "", std::move(help), ""});
+}
+
+void CommandLine::add_value(const std::string& names, HelpRow row, bool repeatable, Setter set) {
+  const auto take = [set = std::move(set)](const CLI::results_t& results) {
+    for (const auto& result : results) set(result);
+    return true;
+  };
+  CLI::Option* option = app_->add_option(names, take);
+  if (repeatable) option->take_all();
+  row.names = shown_names(names);
+  add_row(std::move(row));
+}
+
+void CommandLine::text(std::string& field, const std::string& names, std::string value,
+                       std::string help) {
+  add_value(names, {"", std::move(value), std::move(help), field}, false,
+            [&field](const std::string& given) { field = given; });
+}
+
+void CommandLine::texts(std::vector<std::string>& field, const std::string& names,
+                        std::string value, std::string help) {
+  add_value(names, {"", std::move(value), std::move(help), ""}, true,
+            [&field](const std::string& given) { field.push_back(given); });
+}
+
+void CommandLine::number(double& field, const std::string& names, std::string value,
+                         std::string help) {
+  add_value(names, {"", std::move(value), std::move(help), short_decimal(field)}, false,
+            [&field, name = long_name(names)](const std::string& given) {
+              field = parse_number(name, given);
+            });
+}
+
+void CommandLine::integer(std::int64_t& field, const std::string& names, std::string value,
+                          std::string help, std::int64_t min, std::int64_t max) {
+  add_value(names, {"", std::move(value), std::move(help), str_cat(field)}, false,
+            [&field, name = long_name(names), min, max](const std::string& given) {
+              field = parse_integer(name, given, min, max);
+            });
+}
+
+void CommandLine::add_choice(const std::string& names, const std::vector<std::string>& known,
+                             std::string help, std::string fallback,
+                             const std::function<void(const std::string&)>& refuse,
+                             const std::function<void(std::size_t)>& set) {
+  add_value(names, {"", join(known, "|"), std::move(help), std::move(fallback)}, false,
+            [known, refuse, set, name = long_name(names)](const std::string& given) {
+              const auto found = std::find(known.begin(), known.end(), given);
+              if (found == known.end()) {
+                if (refuse) refuse(given);
+                throw usage_error(
+                    str_cat(name, ": ", quote(given), " is not one of ", join(known, ", ")),
+                    did_you_mean(nearest(given, known, 1)));
+              }
+              set(static_cast<std::size_t>(found - known.begin()));
+            });
+}
+
+bool CommandLine::parse() {
+  auto reversed = split_empty_values(arguments_);
+  std::reverse(reversed.begin(), reversed.end());  // the order CLI11 wants
+  const std::string see_help = str_cat("see: onset ", verb_, " --help");
+  try {
+    app_->parse(reversed);
+  } catch (const CLI::CallForHelp&) {
+    return false;
+  } catch (const CLI::ParseError& error) {
+    throw usage_error(error.what(), see_help);
+  }
+  take_remaining(app_->remaining());
+  return true;
+}
+
+void CommandLine::take_remaining(const std::vector<std::string>& remaining) {
+  bool positional_only = false;
+  for (const auto& argument : remaining) {
+    if (!positional_only && argument == "--") {
+      positional_only = true;
+    } else if (!positional_only && argument.size() > 1 && argument.front() == '-') {
+      std::vector<std::string> known{"--help"};
+      for (const auto& group : groups_) {
+        for (const auto& row : group.rows) {
+          const auto space = row.names.rfind(' ');
+          known.push_back(space == std::string::npos ? row.names : row.names.substr(space + 1));
+        }
+      }
+      const auto name = argument.substr(0, argument.find('='));
+      const auto near = nearest(name, known, 1);
+      throw usage_error(str_cat("unknown option ", quote(name), " of onset ", verb_),
+                        near.empty() ? str_cat("see: onset ", verb_, " --help")
+                                     : str_cat("did you mean ", near.front(), "?"));
+    } else {
+      positionals_.push_back(argument);
+    }
+  }
+}
+
+std::string help_rows(const std::vector<HelpRow>& rows) {
+  constexpr std::size_t column = 24;
+  std::string result;
+  for (const auto& row : rows) {
+    std::string left = "  " + row.names + (row.value.empty() ? "" : " " + row.value);
+    std::string help = row.help;
+    if (!row.fallback.empty()) help += " [" + row.fallback + "]";
+    const std::string wrapped = wrap(help, 80, column);
+    if (left.size() + 2 > column) {
+      result += left + "\n" + std::string(column, ' ');
+    } else {
+      result += pad_right(left, column);
+    }
+    result += wrapped + "\n";
+  }
+  return result;
+}
+
+std::string CommandLine::help() const {
+  std::string result =
+      str_cat("usage: onset ", verb_, " ", usage_, "\n\n", wrap(summary_, 80, 0), "\n");
+  for (const auto& group : groups_) {
+    if (group.rows.empty()) continue;
+    result += str_cat("\n", group.title, ":\n", help_rows(group.rows));
+  }
+  if (!examples_.empty()) result += "\nExamples:\n";
+  for (const auto& example : examples_) {
+    result += str_cat("  ", example.command, "\n      ", wrap(example.explanation, 80, 6), "\n");
+  }
+  for (const auto& note : notes_) result += "\n" + wrap(note, 80, 0) + "\n";
+  return result;
+}
+
+double parse_number(const std::string& option, std::string_view text) {
+  double value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  const std::string given = quote(text, 40);
+  if (error == std::errc::result_out_of_range) {
+    throw usage_error(str_cat(option, ": ", given, " is out of the range of a number"));
+  }
+  if (error != std::errc() || stop != end || !std::isfinite(value)) {
+    throw usage_error(str_cat(option, ": ", given, " is not a number"));
+  }
+  if (std::signbit(value)) throw usage_error(str_cat(option, ": ", given, " is negative"));
+  return value;
+}
+
+std::int64_t parse_integer(const std::string& option, std::string_view text, std::int64_t min,
+                           std::int64_t max) {
+  std::int64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  const std::string given = quote(text, 40);
+  if (error == std::errc::invalid_argument || stop != end) {
+    throw usage_error(str_cat(option, ": ", given, " is not a whole number"));
+  }
+  if (error != std::errc() || value < min || value > max) {
+    throw usage_error(str_cat(option, ": ", given, " is not in ", min, " to ", max));
+  }
+  return value;
+}
+
+}  // namespace onset::app

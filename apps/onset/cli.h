@@ -1,0 +1,112 @@
+// The command line of one verb: every option is declared once, with its flag, the field it fills,
+// its value's name and its help; parsing, help and suggestions follow from that. The default is
+// what the field holds when it is declared.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace onset::app {
+
+// One line of the help.
+struct HelpRow {
+  std::string names;  // "-o, --output"
+  std::string value;  // "FILE"; empty for a switch
+  std::string help;
+  std::string fallback;  // the default, as it would be typed; empty when there is none
+};
+
+struct HelpGroup {
+  std::string title;
+  std::vector<HelpRow> rows;
+};
+
+struct Example {
+  std::string command;
+  std::string explanation;
+};
+
+class CommandLine {
+ public:
+  // `usage`: what follows the verb, "MODEL [options]".
+  CommandLine(std::string verb, std::string usage, std::string summary,
+              std::vector<std::string> arguments);
+  ~CommandLine();
+  CommandLine(const CommandLine&) = delete;
+  CommandLine& operator=(const CommandLine&) = delete;
+
+  // Titles the options declared after it.
+  void group(std::string title);
+  void example(std::string command, std::string explanation);
+  // A paragraph at the end of the help.
+  void note(std::string text);
+
+  void toggle(bool& field, const std::string& names, std::string help);
+  void text(std::string& field, const std::string& names, std::string value, std::string help);
+  // May be given several times; each takes exactly one value.
+  void texts(std::vector<std::string>& field, const std::string& names, std::string value,
+             std::string help);
+  // A finite number that is not negative.
+  void number(double& field, const std::string& names, std::string value, std::string help);
+  void integer(std::int64_t& field, const std::string& names, std::string value, std::string help,
+               std::int64_t min, std::int64_t max);
+  // One of the named values. `refuse` may throw a usage error of its own for a wrong one.
+  template <typename Enum>
+  void choice(Enum& field, const std::string& names,
+              const std::vector<std::pair<std::string, Enum>>& values, std::string help,
+              const std::function<void(const std::string&)>& refuse = {}) {
+    std::vector<std::string> known;
+    std::string fallback;
+    for (const auto& [name, value] : values) {
+      known.push_back(name);
+      if (value == field) fallback = name;
+    }
+    add_choice(names, known, std::move(help), std::move(fallback), refuse,
+               [&field, values](std::size_t index) { field = values[index].second; });
+  }
+
+  // False when the help was asked for: print help() and leave. Throws usage errors.
+  [[nodiscard]] bool parse();
+  [[nodiscard]] std::string help() const;
+  // Arguments that are no options, in their order; valid after parse().
+  [[nodiscard]] const std::vector<std::string>& positionals() const { return positionals_; }
+
+ private:
+  using Setter = std::function<void(const std::string& value)>;
+
+  void add_value(const std::string& names, HelpRow row, bool repeatable, Setter set);
+  void add_choice(const std::string& names, const std::vector<std::string>& known, std::string help,
+                  std::string fallback, const std::function<void(const std::string&)>& refuse,
+                  const std::function<void(std::size_t)>& set);
+  void add_row(HelpRow row);
+  void take_remaining(const std::vector<std::string>& remaining);
+
+  std::string verb_;
+  std::string usage_;
+  std::string summary_;
+  std::vector<std::string> arguments_;
+  std::vector<std::string> positionals_;
+  std::vector<HelpGroup> groups_;
+  std::vector<Example> examples_;
+  std::vector<std::string> notes_;
+  std::unique_ptr<CLI::App> app_;
+};
+
+// Strict numbers: the whole text, no sign tricks, finite. Usage errors name `option`.
+[[nodiscard]] double parse_number(const std::string& option, std::string_view text);
+[[nodiscard]] std::int64_t parse_integer(const std::string& option, std::string_view text,
+                                         std::int64_t min, std::int64_t max);
+
+// Rows as two columns, wrapped at 80.
+[[nodiscard]] std::string help_rows(const std::vector<HelpRow>& rows);
+
+}  // namespace onset::app

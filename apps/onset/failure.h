@@ -1,0 +1,20 @@
+// Exceptions as people read them, and the exit codes they mean.
+#pragma once
+
+#include <string>
+
+namespace onset::app {
+
+struct Failure {
+  std::string message;
+  std::string hint;   // may be empty
+  int exit_code = 1;  // 1 failed, 2 wrong use
+};
+
+// Of the exception being handled; call in a catch block only.
+[[nodiscard]] Failure current_failure();
+
+// "onset: MESSAGE" and the hint on standard error.
+void report(const Failure& failure);
+
+}  // namespace onset::app

@@ -1,0 +1,165 @@
+// onset inspect: what a model is made of, what it needs, and whether its bytes are sound.
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "inspect_report.h"
+#include "inspect_verify.h"
+#include "onset/base/error.h"
+#include "options.h"
+#include "output.h"
+#include "verbs.h"
+
+namespace onset::app {
+namespace {
+
+struct InspectOptions {
+  bool tensors = false;
+  bool verify = false;
+  std::int64_t threads = 0;
+  OutputOptions output;
+
+  void declare(CommandLine& line);
+};
+
+void InspectOptions::declare(CommandLine& line) {
+  line.group("Contents");
+  line.toggle(tensors, "--tensors", "list every tensor: name, type, shape, bytes");
+  line.toggle(verify, "--verify",
+              "read every byte of every tensor and look for NaN and infinities; the exit code is 1 "
+              "where there are some");
+  declare_threads(line, threads);
+  output.declare(line);
+  line.example("onset inspect MODEL", "architecture, types, tokenizer, memory");
+  line.example("onset inspect MODEL --tensors", "every tensor too");
+  line.example("onset inspect MODEL --verify --quiet && echo sound", "a check for scripts");
+}
+
+// The number in "model.layers.12.mlp" or "blk.12.ffn_up.weight".
+std::optional<std::int64_t> layer_of(const std::string& name) {
+  for (std::size_t begin = 0; begin < name.size();) {
+    const auto end = std::min(name.find('.', begin), name.size());
+    const auto part = std::string_view(name).substr(begin, end - begin);
+    if (!part.empty() && part.size() < 7 &&
+        std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; })) {
+      return std::stoll(std::string(part));
+    }
+    begin = end + 1;
+  }
+  return std::nullopt;
+}
+
+// Bytes of a tensor in memory: float32 where it is decoded, as stored otherwise.
+std::int64_t resident_bytes(const TensorInfo& tensor) {
+  return converts_to_float32(tensor.dtype) ? tensor.elements() * 4
+                                           : static_cast<std::int64_t>(tensor.bytes);
+}
+
+MemoryNeed memory_need(const Checkpoint& checkpoint, const std::optional<ModelConfig>& config) {
+  MemoryNeed need;
+  std::map<std::int64_t, std::int64_t> layers;
+  for (const auto& tensor : checkpoint.tensors()) {
+    need.stored += static_cast<std::int64_t>(tensor.bytes);
+    need.float32 += resident_bytes(tensor);
+    if (const auto layer = layer_of(tensor.name)) layers[*layer] += resident_bytes(tensor);
+  }
+  for (const auto& [layer, bytes] : layers)
+    need.largest_layer = std::max(need.largest_layer, bytes);
+  if (config) {
+    constexpr std::int64_t tokens = 1000;
+    const auto heads = config->heads + 2 * config->kv_heads;
+    need.activations_per_1k =
+        4 * tokens * (4 * config->hidden + 3 * config->ffn + heads * config->head_dim);
+    need.kv_cache_per_1k =
+        4 * tokens * 2 * config->layer_count() * config->kv_heads * config->head_dim;
+  }
+  return need;
+}
+
+std::vector<TypeRow> type_rows(const Checkpoint& checkpoint) {
+  std::map<DType, TypeRow> rows;
+  for (const auto& tensor : checkpoint.tensors()) {
+    auto& row = rows[tensor.dtype];
+    row.name = dtype_info(tensor.dtype).name;
+    ++row.tensors;
+    row.elements += tensor.elements();
+    row.bytes += static_cast<std::int64_t>(tensor.bytes);
+  }
+  std::vector<TypeRow> result;
+  for (auto& [type, row] : rows) result.push_back(std::move(row));
+  std::sort(result.begin(), result.end(),
+            [](const TypeRow& a, const TypeRow& b) { return a.bytes > b.bytes; });
+  return result;
+}
+
+// The name that the files give the architecture, for models onset does not know.
+std::string named_architecture(const Checkpoint& checkpoint) {
+  const bool gguf = checkpoint.format() == CheckpointFormat::gguf;
+  const auto& config = checkpoint.config();
+  const auto found = config.find(gguf ? "general.architecture" : "model_type");
+  return found != config.end() && found->is_string() ? found->get<std::string>() : "not said";
+}
+
+InspectReport examine(const std::string& model) {
+  InspectReport report;
+  report.checkpoint = Checkpoint::open(model);
+  report.architecture = named_architecture(report.checkpoint);
+  try {
+    report.config = read_config(report.checkpoint);
+    report.architecture = report.config->architecture;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::input) throw;
+    report.config_problem = error.what();
+  }
+  try {
+    report.tokenizer = Tokenizer::open(model);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::input) throw;
+    report.tokenizer_problem = error.what();
+  }
+  report.parameters = parameter_count(report.checkpoint);
+  report.types = type_rows(report.checkpoint);
+  report.memory = memory_need(report.checkpoint, report.config);
+  return report;
+}
+
+}  // namespace
+
+int run_inspect(const Invocation& invocation) {
+  InspectOptions options;
+  CommandLine line("inspect", "MODEL [options]",
+                   "Says what a model is made of: architecture, parameters, types, tokenizer with "
+                   "its BOS and EOS policy and chat format, and the memory it needs.",
+                   invocation.arguments);
+  options.declare(line);
+  if (!line.parse()) return print_help(line);
+  const auto model = single_model(line, "inspect");
+
+  ResultWriter writer(options.output.output);
+  InspectReport report = examine(model);
+  report.list_tensors = options.tensors;
+  if (options.verify) {
+    Console console(options.output.quiet);
+    // Reading and judging overlap with two threads even on one core's worth of work.
+    const int threads =
+        options.threads > 0 ? static_cast<int>(options.threads) : std::max(2, available_cores());
+    report.verification = verify_tensors(
+        report.checkpoint, threads, [&console](std::int64_t done, std::int64_t total) {
+          console.progress("verifying MB", done / 1'000'000, total / 1'000'000);
+        });
+  }
+  if (options.output.json) {
+    auto run = run_json(invocation);
+    run["paths"] = {{"model", valid_utf8(model)}};
+    writer.write(json_document(inspect_json(report, std::move(run))));
+  } else {
+    writer.write(inspect_text(report, model));
+  }
+  writer.finish();
+  return report.verification && report.verification->bad() ? 1 : 0;
+}
+
+}  // namespace onset::app

@@ -1,0 +1,254 @@
+#include "inspect_report.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "model_json.h"
+#include "onset/base/error.h"
+#include "onset/base/strings.h"
+#include "onset/tokenizer/chat.h"
+#include "text.h"
+
+namespace onset::app {
+namespace {
+
+std::string shape_text(const std::vector<std::int64_t>& shape) {
+  std::string text;
+  for (const auto size : shape) text += str_cat(text.empty() ? "" : ", ", size);
+  return "[" + text + "]";
+}
+
+std::optional<std::string> chat_name(const Tokenizer& tokenizer) {
+  const auto& source = tokenizer.chat_template();
+  const auto format = source ? recognise_chat_format(*source) : std::nullopt;
+  return format ? std::optional<std::string>(format->name) : std::nullopt;
+}
+
+OrderedJson token_json(const Tokenizer& tokenizer, TokenId id) {
+  return {{"id", id}, {"piece", valid_utf8(tokenizer.piece(id))}};
+}
+
+OrderedJson tokenizer_json(const InspectReport& report) {
+  if (!report.tokenizer) return nullptr;
+  const auto& tokenizer = *report.tokenizer;
+  const auto& special = tokenizer.special();
+  OrderedJson eos = OrderedJson::array();
+  for (const auto id : special.eos) eos.push_back(token_json(tokenizer, id));
+  OrderedJson result{{"description", valid_utf8(tokenizer.description())},
+                     {"vocabulary", tokenizer.vocabulary_size()},
+                     {"bos", special.bos ? token_json(tokenizer, *special.bos) : nullptr},
+                     {"add_bos", special.add_bos},
+                     {"eos", eos},
+                     {"add_eos", special.add_eos},
+                     {"has_chat_template", tokenizer.chat_template().has_value()}};
+  const auto chat = chat_name(tokenizer);
+  result["chat_format"] = chat ? OrderedJson(*chat) : OrderedJson(nullptr);
+  return result;
+}
+
+void add_check(OrderedJson& row, const TensorCheck& check) {
+  row["nan"] = check.nan;
+  row["infinite"] = check.infinite;
+  row["first_bad"] = check.bad() ? OrderedJson(check.first_bad) : OrderedJson(nullptr);
+  row["min"] = check.judged && check.min <= check.max ? float_or_null(check.min) : nullptr;
+  row["max"] = check.judged && check.min <= check.max ? float_or_null(check.max) : nullptr;
+}
+
+OrderedJson tensor_rows(const InspectReport& report) {
+  OrderedJson rows = OrderedJson::array();
+  const auto& tensors = report.checkpoint.tensors();
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    OrderedJson row{{"name", valid_utf8(tensors[i].name)},
+                    {"dtype", dtype_info(tensors[i].dtype).name},
+                    {"shape", tensors[i].shape},
+                    {"bytes", tensors[i].bytes}};
+    if (report.verification) add_check(row, report.verification->tensors[i]);
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+OrderedJson verify_json(const InspectReport& report) {
+  OrderedJson problems = OrderedJson::array();
+  std::int64_t judged = 0;
+  const auto& tensors = report.checkpoint.tensors();
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const auto& check = report.verification->tensors[i];
+    judged += check.judged ? 1 : 0;
+    if (!check.bad()) continue;
+    OrderedJson row{{"name", valid_utf8(tensors[i].name)}};
+    add_check(row, check);
+    problems.push_back(std::move(row));
+  }
+  return {{"sound", !report.verification->bad()},
+          {"bytes", report.verification->bytes},
+          {"tensors", tensors.size()},
+          {"tensors_judged", judged},
+          {"problems", problems}};
+}
+
+// "name          text", the text wrapped beside the name.
+std::string entry(const std::string& name, const std::string& text) {
+  constexpr std::size_t column = 14;
+  return pad_right(name, column) + wrap(text, 80, column) + "\n";
+}
+
+std::string architecture_text(const InspectReport& report) {
+  if (!report.config) {
+    return str_cat(report.architecture, ", which onset cannot compute: ", report.config_problem);
+  }
+  const auto& config = *report.config;
+  std::string text =
+      str_cat(config.architecture, ": ", config.layer_count(), " layers, hidden ", config.hidden,
+              ", ", config.heads, " heads and ", config.kv_heads, " KV heads of ", config.head_dim,
+              ", FFN ", config.ffn, ", vocabulary ", grouped(config.vocabulary));
+  if (config.context > 0) text += str_cat(", context ", grouped(config.context));
+  const auto windowed =
+      std::count_if(config.layers.begin(), config.layers.end(),
+                    [](const LayerConfig& layer) { return layer.sliding_window > 0; });
+  if (windowed > 0) text += str_cat(", sliding window in ", windowed, " layers");
+  return text;
+}
+
+std::string token_text(const Tokenizer& tokenizer, TokenId id) {
+  return str_cat(id, " ", quote(tokenizer.piece(id)));
+}
+
+std::string tokenizer_text(const InspectReport& report) {
+  if (!report.tokenizer) return entry("tokenizer", "none: " + report.tokenizer_problem);
+  const auto& tokenizer = *report.tokenizer;
+  const auto& special = tokenizer.special();
+  std::string eos;
+  for (const auto id : special.eos) {
+    eos += str_cat(eos.empty() ? "" : ", ", token_text(tokenizer, id));
+  }
+  std::string bos = "none";
+  if (special.bos) {
+    bos = str_cat(token_text(tokenizer, *special.bos),
+                  special.add_bos ? ", put before a text" : ", not put before a text");
+  }
+  std::string chat = "none";
+  if (tokenizer.chat_template()) {
+    chat = chat_name(tokenizer).value_or("a template that onset does not know");
+  }
+  return entry("tokenizer", printable(tokenizer.description(), utf8_locale())) + entry("BOS", bos) +
+         entry("EOS", eos.empty() ? "none" : eos) + entry("chat format", chat);
+}
+
+std::string memory_text(const MemoryNeed& memory) {
+  const auto bytes = [](std::int64_t value) { return human_bytes(static_cast<double>(value)); };
+  std::string text = str_cat(bytes(memory.stored), " stored, ", bytes(memory.float32),
+                             " with every weight as float32");
+  if (memory.largest_layer > 0) {
+    text +=
+        str_cat("\nstreamed: ", bytes(memory.largest_layer), " for the largest layer as float32");
+    if (memory.activations_per_1k > 0) {
+      text += str_cat(", about ", bytes(memory.activations_per_1k),
+                      " of activations for 1,000 tokens; embeddings are read where needed");
+    }
+  }
+  if (memory.kv_cache_per_1k > 0) {
+    text += str_cat("\nKV cache: ", bytes(memory.kv_cache_per_1k), " for 1,000 tokens in float32");
+  }
+  return text;
+}
+
+std::string tensors_text(const InspectReport& report) {
+  const auto& tensors = report.checkpoint.tensors();
+  std::string text = "\n" + pad_right("tensor", 46) + " " + pad_right("type", 7) +
+                     pad_right("shape", 15) + pad_left("bytes", 10) + "\n";
+  for (const auto& tensor : tensors) {
+    // Long names push the row: a name is never cut.
+    text += pad_right(printable(tensor.name, utf8_locale()), 46) + " " +
+            pad_right(std::string(dtype_info(tensor.dtype).name), 7) +
+            pad_right(shape_text(tensor.shape), 15) +
+            pad_left(human_bytes(static_cast<double>(tensor.bytes)), 10) + "\n";
+  }
+  return text;
+}
+
+std::string verify_text(const InspectReport& report) {
+  const auto& verification = *report.verification;
+  const auto& tensors = report.checkpoint.tensors();
+  float low = std::numeric_limits<float>::infinity();
+  float high = -low;
+  std::size_t bad = 0;
+  std::string rows;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const auto& check = verification.tensors[i];
+    low = std::min(low, check.judged ? check.min : low);
+    high = std::max(high, check.judged ? check.max : high);
+    if (!check.bad()) continue;
+    ++bad;
+    rows += str_cat("  ", printable(tensors[i].name, utf8_locale()), ": ", grouped(check.nan),
+                    " NaN, ", grouped(check.infinite), " infinite, the first at element ",
+                    grouped(check.first_bad), "\n");
+  }
+  const auto bytes = static_cast<double>(verification.bytes);
+  std::string text = str_cat(tensors.size(), " tensors, ", human_bytes(bytes), " read in ",
+                             compact(verification.seconds), " s (",
+                             human_bytes(bytes / std::max(verification.seconds, 1e-9)), "/s)");
+  if (low <= high) text += str_cat("; values from ", compact(low), " to ", compact(high));
+  text += bad == 0 ? "; no NaN, no infinity" : str_cat("; ", bad, " tensors are not sound:");
+  return entry("verified", text) + rows;
+}
+
+}  // namespace
+
+OrderedJson inspect_json(const InspectReport& report, OrderedJson run) {
+  OrderedJson types = OrderedJson::array();
+  for (const auto& row : report.types) {
+    types.push_back({{"dtype", row.name},
+                     {"tensors", row.tensors},
+                     {"elements", row.elements},
+                     {"bytes", row.bytes}});
+  }
+  OrderedJson model = report.config ? model_json(*report.config, report.checkpoint)
+                                    : OrderedJson{{"architecture", valid_utf8(report.architecture)},
+                                                  {"format", format_name(report.checkpoint)}};
+  model["supported"] = report.config.has_value();
+  model["problem"] =
+      report.config ? OrderedJson(nullptr) : OrderedJson(valid_utf8(report.config_problem));
+  model["parameters"] = report.parameters;
+  const auto known = [](std::int64_t bytes) {
+    return bytes > 0 ? OrderedJson(bytes) : OrderedJson(nullptr);
+  };
+  const auto& memory = report.memory;
+  OrderedJson result{{"run", std::move(run)}, {"model", std::move(model)}, {"types", types}};
+  result["tokenizer"] = tokenizer_json(report);
+  result["tokenizer_problem"] =
+      report.tokenizer ? OrderedJson(nullptr) : OrderedJson(valid_utf8(report.tokenizer_problem));
+  result["memory"] = {{"stored", memory.stored},
+                      {"float32", memory.float32},
+                      {"largest_layer_float32", known(memory.largest_layer)},
+                      {"activations_per_1k_tokens", known(memory.activations_per_1k)},
+                      {"kv_cache_per_1k_tokens", known(memory.kv_cache_per_1k)}};
+  if (report.list_tensors) result["tensors"] = tensor_rows(report);
+  if (report.verification) {
+    result["verify"] = verify_json(report);
+    result["run"]["verify_seconds"] = report.verification->seconds;
+  }
+  return result;
+}
+
+std::string inspect_text(const InspectReport& report, const std::string& model) {
+  std::string types;
+  for (const auto& row : report.types) {
+    types += str_cat(types.empty() ? "" : "\n", pad_right(row.name, 7), " ",
+                     pad_left(grouped(row.tensors), 6), " tensors ", " ",
+                     pad_left(human_bytes(static_cast<double>(row.bytes)), 8));
+  }
+  std::string text = entry(
+      "model", str_cat(printable(model, utf8_locale()), " (", format_name(report.checkpoint), ")"));
+  text += entry("architecture", architecture_text(report));
+  text += entry("parameters", grouped(report.parameters));
+  text += entry("types", types);
+  text += tokenizer_text(report);
+  text += entry("memory", memory_text(report.memory));
+  if (report.verification) text += verify_text(report);
+  if (report.list_tensors) text += tensors_text(report);
+  return text;
+}
+
+}  // namespace onset::app

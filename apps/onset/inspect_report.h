@@ -1,0 +1,53 @@
+// What `onset inspect` found, and its two forms.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "inspect_verify.h"
+#include "onset/base/json.h"
+#include "onset/checkpoint/checkpoint.h"
+#include "onset/model/config.h"
+#include "onset/tokenizer/tokenizer.h"
+
+namespace onset::app {
+
+struct TypeRow {
+  std::string name;
+  std::int64_t tensors = 0;
+  std::int64_t elements = 0;
+  std::int64_t bytes = 0;
+};
+
+// Bytes.
+struct MemoryNeed {
+  std::int64_t stored = 0;         // all tensors as they lie on disk
+  std::int64_t float32 = 0;        // all tensors decoded
+  std::int64_t largest_layer = 0;  // the largest layer decoded; 0 where no tensor has a layer
+  // For 1,000 tokens; 0 where the configuration is not known. Activations: the residual stream
+  // and its norms, q, k, v, and the FFN's gate, up and product, without attention scores.
+  std::int64_t activations_per_1k = 0;
+  std::int64_t kv_cache_per_1k = 0;
+};
+
+struct InspectReport {
+  Checkpoint checkpoint;
+  std::string architecture;
+  std::optional<ModelConfig> config;
+  std::string config_problem;  // why there is no config
+  std::optional<Tokenizer> tokenizer;
+  std::string tokenizer_problem;  // why there is no tokenizer
+  std::int64_t parameters = 0;
+  std::vector<TypeRow> types;
+  MemoryNeed memory;
+  bool list_tensors = false;
+  std::optional<Verification> verification;
+};
+
+[[nodiscard]] OrderedJson inspect_json(const InspectReport& report, OrderedJson run);
+// For people, 80 columns.
+[[nodiscard]] std::string inspect_text(const InspectReport& report, const std::string& model);
+
+}  // namespace onset::app

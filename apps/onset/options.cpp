@@ -1,0 +1,99 @@
+#include "options.h"
+
+#include <utility>
+
+#include "onset/base/error.h"
+#include "onset/base/strings.h"
+#include "onset/tokenizer/chat.h"
+#include "process.h"
+#include "text.h"
+
+namespace onset::app {
+namespace {
+
+std::vector<std::pair<std::string, Compute>> compute_names() {
+  std::vector<std::pair<std::string, Compute>> names;
+  for (const auto compute : {Compute::f32, Compute::bf16, Compute::f64}) {
+    names.emplace_back(compute_name(compute), compute);
+  }
+  return names;
+}
+
+// The library knows why float16 is refused, under one name.
+void refuse_float16(const std::string& given) {
+  if (given == "f16" || given == "fp16" || given == "float16" || given == "half") {
+    static_cast<void>(parse_compute("f16"));
+  }
+}
+
+std::string format_names() {
+  std::string names;
+  for (const auto& format : chat_formats()) {
+    names.append(names.empty() ? "" : ", ").append(format.name);
+  }
+  return names;
+}
+
+}  // namespace
+
+void PromptOptions::declare(CommandLine& line) {
+  line.group("Prompts");
+  line.texts(texts, "--prompt", "TEXT", "a prompt; may be given several times");
+  line.texts(ids, "--ids", "1,5,9",
+             "a prompt as token ids, taken as they are; may be given several times");
+  line.texts(jsonl, "--jsonl", "FILE",
+             "one prompt a line: an object with \"messages\", \"text\" or \"ids\" (the first of "
+             "these that it has); may be given several times");
+  line.toggle(chat, "--chat",
+              "take each text as a user's message and write it in the model's chat format, ending "
+              "where the answer begins");
+  line.text(chat_format, "--chat-format", "NAME",
+            "chat format to use in place of the model's own: " + format_names());
+  line.choice(bos, "--bos",
+              {{"auto", BosChoice::automatic}, {"yes", BosChoice::yes}, {"no", BosChoice::no}},
+              "put the BOS token before a prompt: as the tokenizer's configuration says, always, "
+              "or never; it is never doubled, and ids get it with yes only");
+}
+
+void ComputeOptions::declare(CommandLine& line) {
+  line.group("Computing");
+  line.choice(compute, "--compute", compute_names(),
+              "number format of the products; the residual stream stays float32 or wider",
+              refuse_float16);
+  declare_threads(line, threads);
+  line.integer(seed, "--seed", "N", "seed of everything random; recorded in the result", 0,
+               INT64_MAX);
+}
+
+void declare_threads(CommandLine& line, std::int64_t& threads) {
+  line.integer(threads, "--threads", "N",
+               "threads; 0 takes the physical cores that this process may use", 0, 4096);
+}
+
+int ComputeOptions::thread_count() const {
+  return threads > 0 ? static_cast<int>(threads) : available_cores();
+}
+
+void OutputOptions::declare(CommandLine& line) {
+  line.group("Output");
+  line.toggle(json, "--json", "JSON in place of the table (fields: docs/json.md)");
+  line.text(output, "-o,--output", "FILE",
+            "write the result to FILE, which appears when it is complete");
+  line.toggle(quiet, "--quiet", "no progress on standard error");
+}
+
+std::string single_model(const CommandLine& line, const std::string& verb) {
+  const auto& given = line.positionals();
+  if (given.empty()) {
+    throw usage_error(str_cat("onset ", verb, " needs a model: a folder or a .gguf file"),
+                      str_cat("see: onset ", verb, " --help"));
+  }
+  if (given.size() > 1) {
+    throw usage_error(
+        str_cat("onset ", verb, " takes one model; ", quote(given[1]), " is one too many"),
+        str_cat("see: onset ", verb, " --help"));
+  }
+  return given.front();
+}
+
+}  // namespace onset::app

@@ -1,0 +1,53 @@
+// Options that several verbs share. Each is declared once here: field, flag, default and help.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "cli.h"
+#include "onset/model/model.h"
+
+namespace onset::app {
+
+enum class BosChoice { automatic, yes, no };
+
+// The texts a verb works on.
+struct PromptOptions {
+  std::vector<std::string> texts;
+  std::vector<std::string> ids;
+  std::vector<std::string> jsonl;
+  bool chat = false;
+  std::string chat_format;
+  BosChoice bos = BosChoice::automatic;
+
+  void declare(CommandLine& line);
+  [[nodiscard]] bool empty() const { return texts.empty() && ids.empty() && jsonl.empty(); }
+};
+
+// How a model is computed.
+struct ComputeOptions {
+  Compute compute = Compute::f32;
+  std::int64_t threads = 0;  // 0: available_cores()
+  std::int64_t seed = 0;
+
+  void declare(CommandLine& line);
+  [[nodiscard]] int thread_count() const;
+};
+
+// Where the result goes and what it looks like.
+struct OutputOptions {
+  bool json = false;
+  std::string output;
+  bool quiet = false;
+
+  void declare(CommandLine& line);
+};
+
+void declare_threads(CommandLine& line, std::int64_t& threads);
+
+// The one positional of most verbs. Usage errors when it is missing or when there is more.
+[[nodiscard]] std::string single_model(const CommandLine& line, const std::string& verb);
+
+}  // namespace onset::app

@@ -1,0 +1,149 @@
+#include "output.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "onset/base/error.h"
+#include "text.h"
+
+namespace onset::app {
+namespace {
+
+constexpr std::size_t buffer_bytes = 1U << 16U;
+constexpr auto progress_interval = std::chrono::milliseconds(100);
+
+// All of `text`, or the errno of what stopped it.
+int write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(fd, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return errno;
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return 0;
+}
+
+// One level of indentation at a time, with short arrays and objects of numbers on one line: a
+// layer's entries are rows to the eye as well.
+void dump(const OrderedJson& value, std::size_t indent, std::string& out) {
+  const auto compact_text = [](const OrderedJson& part) {
+    return part.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+  };
+  if (!value.is_structured() || value.empty()) {
+    out += compact_text(value);
+    return;
+  }
+  bool nested = false;
+  for (const auto& part : value) nested = nested || (part.is_structured() && !part.empty());
+  if (!nested) {
+    const std::string line = compact_text(value);
+    if (value.is_array() || line.size() <= 120) {
+      out += line;
+      return;
+    }
+  }
+  const bool object = value.is_object();
+  out += object ? '{' : '[';
+  bool first = true;
+  for (const auto& [key, part] : value.items()) {
+    out.append(first ? "\n" : ",\n").append(indent + 1, ' ');
+    first = false;
+    if (object) out.append(compact_text(OrderedJson(key))).append(": ");
+    dump(part, indent + 1, out);
+  }
+  out.append("\n").append(indent, ' ') += object ? '}' : ']';
+}
+
+}  // namespace
+
+ResultWriter::ResultWriter(const std::string& path) {
+  if (!path.empty() && path != "-") file_ = std::make_unique<AtomicFile>(path);
+}
+
+void ResultWriter::write(std::string_view text) {
+  buffer_ += text;
+  if (buffer_.size() >= buffer_bytes) flush();
+}
+
+void ResultWriter::flush() {
+  if (file_) {
+    file_->write(buffer_);
+  } else if (const int error = write_all(STDOUT_FILENO, buffer_); error == EPIPE) {
+    throw resource_error("standard output: its reader left before everything was written");
+  } else if (error == EBADF) {
+    throw resource_error("standard output is closed", "give a file with -o FILE");
+  } else if (error != 0) {
+    throw resource_error(str_cat("standard output: cannot write: ", std::strerror(error)));
+  }
+  buffer_.clear();
+}
+
+void ResultWriter::finish() {
+  flush();
+  if (file_) file_->commit();
+}
+
+Console::Console(bool quiet) : shows_progress_(!quiet && ::isatty(STDERR_FILENO) == 1) {
+  // Work that ends before the first update shows no progress at all.
+  next_update_ = std::chrono::steady_clock::now() + 3 * progress_interval;
+}
+
+Console::~Console() { erase(); }
+
+Log Console::log() {
+  return {.warn = [this](const std::string& message) { warn(message); },
+          .progress = [this](const std::string& what, std::int64_t done,
+                             std::int64_t total) { progress(what, done, total); }};
+}
+
+void Console::warn(const std::string& message) {
+  erase();
+  write_error_text("onset: warning: " + message + "\n");
+}
+
+void Console::progress(const std::string& what, std::int64_t done, std::int64_t total) {
+  if (!shows_progress_) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (now < next_update_) return;
+  next_update_ = now + progress_interval;
+  std::string line = total > 0 ? str_cat(what, " ", done, "/", total) : str_cat(what, " ", done);
+  write_error_text("\r\x1b[K" + fit(printable(line, utf8_locale()), 79, utf8_locale()));
+  line_shown_ = true;
+}
+
+void Console::erase() {
+  if (line_shown_) write_error_text("\r\x1b[K");
+  line_shown_ = false;
+}
+
+bool colour_wanted(const std::string& output_path) {
+  if (!output_path.empty() && output_path != "-") return false;
+  const char* no_colour = std::getenv("NO_COLOR");
+  const char* terminal = std::getenv("TERM");
+  return ::isatty(STDOUT_FILENO) == 1 && (no_colour == nullptr || *no_colour == '\0') &&
+         (terminal == nullptr || std::string_view(terminal) != "dumb");
+}
+
+std::string json_document(const OrderedJson& value) {
+  std::string out;
+  dump(value, 0, out);
+  out += '\n';
+  return out;
+}
+
+int print_help(const CommandLine& line) {
+  ResultWriter writer("");
+  writer.write(line.help());
+  writer.finish();
+  return 0;
+}
+
+void write_error_text(std::string_view text) {
+  // Where standard error cannot be written there is nobody left to tell.
+  static_cast<void>(write_all(STDERR_FILENO, text));
+}
+
+}  // namespace onset::app

@@ -1,0 +1,67 @@
+// Where results and messages go: results to standard output or to a file that appears whole,
+// progress and warnings to standard error.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "cli.h"
+#include "onset/base/file.h"
+#include "onset/base/json.h"
+#include "onset/base/log.h"
+
+namespace onset::app {
+
+// A result, buffered. Nothing counts as written before finish(); a full disk, a reader that left or
+// a closed standard output is a resource error there or earlier.
+class ResultWriter {
+ public:
+  // `path`: a file, written atomically and opened at once so that a wrong path fails before the
+  // work; empty or "-" is standard output.
+  explicit ResultWriter(const std::string& path);
+
+  void write(std::string_view text);
+  void finish();
+
+ private:
+  void flush();
+
+  std::unique_ptr<AtomicFile> file_;
+  std::string buffer_;
+};
+
+// Standard error: warnings as lines, progress as one line that is erased again, shown on a terminal
+// only. Quiet leaves out progress and keeps warnings.
+class Console {
+ public:
+  explicit Console(bool quiet);
+  Console(const Console&) = delete;
+  Console& operator=(const Console&) = delete;
+  ~Console();
+
+  // Valid as long as the console.
+  [[nodiscard]] Log log();
+  void warn(const std::string& message);
+  void progress(const std::string& what, std::int64_t done, std::int64_t total);
+  void erase();
+
+ private:
+  bool shows_progress_;
+  bool line_shown_ = false;
+  std::chrono::steady_clock::time_point next_update_;
+};
+
+// May results on standard output carry colour? Only on a terminal, and not with NO_COLOR.
+[[nodiscard]] bool colour_wanted(const std::string& output_path);
+
+// JSON as the program prints it: indented, bad UTF-8 replaced, a newline at the end.
+[[nodiscard]] std::string json_document(const OrderedJson& value);
+
+// The help of a verb on standard output; the exit code.
+[[nodiscard]] int print_help(const CommandLine& line);
+
+void write_error_text(std::string_view text);
+
+}  // namespace onset::app

@@ -1,0 +1,34 @@
+// This process: its start, its cores, its memory, and the `run` object of results.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "onset/base/json.h"
+
+namespace onset::app {
+
+// How the program was called.
+struct Invocation {
+  std::vector<std::string> command;    // all of argv
+  std::vector<std::string> arguments;  // what follows the verb
+  std::chrono::system_clock::time_point started;
+  std::chrono::steady_clock::time_point clock;
+};
+
+// Standard streams that were closed become ones that fail, so that no file opened later takes their
+// number; a reader that leaves is an error of write() and not a signal.
+void prepare_process();
+
+// Physical cores that this process may use: by its affinity and the cgroup's quota, hyperthreads of
+// one core counted once. At least 1.
+[[nodiscard]] int available_cores();
+
+[[nodiscard]] std::int64_t peak_memory_bytes();
+
+// version, command, started, seconds, peak_memory_bytes: what may differ between two equal runs.
+[[nodiscard]] OrderedJson run_json(const Invocation& invocation);
+
+}  // namespace onset::app

@@ -1,0 +1,88 @@
+// From the options to token ids: prompts are read once, then encoded for each model.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "onset/base/json.h"
+#include "onset/tokenizer/chat.h"
+#include "onset/tokenizer/tokenizer.h"
+#include "options.h"
+
+namespace onset::app {
+
+struct ChatMessages {
+  OrderedJson messages;
+  ChatOptions options;
+};
+
+// A prompt before it meets a tokenizer.
+struct PromptSource {
+  std::string where;  // "--prompt 2", "rows.jsonl:7", for messages
+  std::variant<std::string, std::vector<TokenId>, ChatMessages> content;
+};
+
+struct EncodedPrompt {
+  std::string text;  // as encoded: a chat's rendered text; empty for ids
+  std::vector<std::int64_t> ids;
+  std::vector<std::string> pieces;  // as the vocabulary spells them; empty without a tokenizer
+  std::vector<std::string> shown;   // bytes of each piece, for tables; as pieces
+  bool bos_added = false;
+};
+
+// Which of the fields of a JSONL row is wanted: `text_first` takes messages, text, ids in that
+// order; `ids_only` takes ids.
+enum class RowFields { text_first, ids_only };
+
+// Eight short texts of different kinds; the first is the paper's.
+[[nodiscard]] const std::vector<std::string>& built_in_texts();
+
+// All prompts of the options: texts, then ids, then files. Usage errors name the option, input
+// errors the file and line.
+[[nodiscard]] std::vector<PromptSource> read_prompts(const PromptOptions& options);
+// The rows of one JSONL file, one call each, as they are read.
+void for_each_row(const std::string& path, RowFields fields,
+                  const std::function<void(PromptSource)>& take);
+
+// One row. Input errors name `where`.
+[[nodiscard]] PromptSource parse_row(const std::string& line, const std::string& where,
+                                     RowFields fields);
+
+// "1,5,9", also with spaces or in brackets.
+[[nodiscard]] std::vector<TokenId> parse_ids(const std::string& where, std::string_view text);
+
+// Encodes prompts for one model. The tokenizer is opened when the first text needs it.
+class PromptEncoder {
+ public:
+  // `config_bos`: the BOS that the model's configuration names, for ids where no tokenizer is.
+  PromptEncoder(std::filesystem::path model, const PromptOptions& options,
+                std::optional<std::int64_t> config_bos = std::nullopt);
+
+  [[nodiscard]] EncodedPrompt encode(const PromptSource& source);
+  // The id put before each text, if any; nothing when no prompt needed a tokenizer or a BOS.
+  [[nodiscard]] std::optional<std::int64_t> bos() const { return bos_; }
+  [[nodiscard]] const Tokenizer& tokenizer();
+
+ private:
+  [[nodiscard]] std::string text_of(const PromptSource& source);
+  [[nodiscard]] const ChatFormat& format();
+  void add_bos(EncodedPrompt& prompt, std::optional<std::int64_t> token);
+  void add_pieces(EncodedPrompt& prompt) const;
+
+  std::filesystem::path model_;
+  BosChoice choice_;
+  bool chat_;
+  std::string format_name_;
+  std::optional<std::int64_t> config_bos_;
+  std::optional<std::int64_t> bos_;
+  std::optional<Tokenizer> tokenizer_;
+  std::optional<ChatFormat> format_;
+};
+
+}  // namespace onset::app

@@ -1,0 +1,159 @@
+// onset scan: where massive activations are born, in which token and dimensions, and which part
+// writes them.
+
+#include <utility>
+
+#include "model_json.h"
+#include "onset/base/error.h"
+#include "onset/model/model.h"
+#include "onset/model/runtime.h"
+#include "options.h"
+#include "output.h"
+#include "scan_report.h"
+#include "text.h"
+#include "verbs.h"
+
+namespace onset::app {
+namespace {
+
+struct ScanVerbOptions {
+  ScanOptions scan;
+  bool csv = false;
+  PromptOptions prompts;
+  ComputeOptions compute;
+  OutputOptions output;
+
+  void declare(CommandLine& line);
+};
+
+void ScanVerbOptions::declare(CommandLine& line) {
+  line.group("Detection");
+  line.number(scan.min_abs, "--min-abs", "X",
+              "a massive entry is above this, and so is what counts as a rise or fall");
+  line.number(scan.min_ratio, "--min-ratio", "X",
+              "and above this many times the median of its layer");
+  line.choice(scan.rule, "--rule",
+              {{"absolute", ScanRule::absolute}, {"relative", ScanRule::relative}},
+              "relative leaves out the absolute threshold and asks that the entry last for a "
+              "quarter of the layers");
+  line.integer(scan.top, "--top", "N", "largest entries listed for each layer (JSON)", 0,
+               INT64_MAX);
+  prompts.declare(line);
+  compute.declare(line);
+  output.declare(line);
+  line.toggle(csv, "--csv", "comma-separated values in place of the table");
+  line.example("onset scan MODEL", "eight short built-in texts");
+  line.example("onset scan MODEL --prompt \"My favorite color is Dark Blue.\"", "one prompt");
+  line.example("onset scan MODEL --ids 1,17,9 --ids 1,4 --json -o scan.json",
+               "two prompts of ids, everything about every layer as JSON");
+  line.example("onset scan A B C.gguf", "one row for each model");
+  line.note(
+      "MODEL is a Hugging Face folder or a .gguf file. Layers, tokens and dimensions count from "
+      "0; |x| is an entry of the residual stream after a layer. Definitions: docs/scan.md.");
+}
+
+std::vector<ScanPrompt> scan_prompts(const std::vector<EncodedPrompt>& encoded) {
+  std::vector<ScanPrompt> prompts;
+  for (const auto& prompt : encoded) prompts.push_back({prompt.text, prompt.ids});
+  return prompts;
+}
+
+// Fills `scan` as far as it gets, so that what is known of a failed model can be told.
+void scan_model(const std::vector<PromptSource>& sources, const ScanVerbOptions& options,
+                const Log& log, ModelScan& scan) {
+  const auto model = Model::open(scan.path, {.compute = options.compute.compute}, log);
+  scan.model = model_json(model.config(), model.checkpoint());
+  PromptEncoder encoder(scan.path, options.prompts, model.config().bos);
+  for (const auto& source : sources) scan.prompts.push_back(encoder.encode(source));
+  scan.bos = encoder.bos();
+  scan.model["bos"] = scan.bos ? OrderedJson(*scan.bos) : OrderedJson("none");
+  scan.result = onset::scan(model, scan_prompts(scan.prompts), options.scan, log);
+  for (std::size_t i = 0; i < scan.prompts.size(); ++i) {
+    scan.result->prompts[i].pieces = scan.prompts[i].pieces;
+  }
+}
+
+OrderedJson run_object(const Invocation& invocation, const ScanVerbOptions& options,
+                       const std::vector<ModelScan>& scans) {
+  OrderedJson run = run_json(invocation);
+  run["threads"] = options.compute.thread_count();
+  run["compute"] = compute_name(options.compute.compute);
+  run["seed"] = options.compute.seed;
+  OrderedJson models = OrderedJson::array();
+  for (const auto& scan : scans) models.push_back(valid_utf8(scan.path));
+  OrderedJson jsonl = OrderedJson::array();
+  for (const auto& path : options.prompts.jsonl) jsonl.push_back(valid_utf8(path));
+  run["paths"] = {{"models", models}, {"jsonl", jsonl}};
+  return run;
+}
+
+OrderedJson document(const OrderedJson& run, const std::vector<ModelScan>& scans) {
+  OrderedJson result{{"run", run}};
+  if (scans.size() == 1) {
+    result.update(scan_json(scans.front()));
+    return result;
+  }
+  result["models"] = OrderedJson::array();
+  for (const auto& scan : scans) result["models"].push_back(scan_json(scan));
+  return result;
+}
+
+std::string rendered(const Invocation& invocation, const ScanVerbOptions& options,
+                     const std::vector<ModelScan>& scans) {
+  if (options.output.json) {
+    return json_document(document(run_object(invocation, options, scans), scans));
+  }
+  if (options.csv) return scan_csv(scans);
+  const TextStyle style{.utf8 = utf8_locale(), .colour = colour_wanted(options.output.output)};
+  return scans.size() == 1 ? scan_text(scans.front(), style) : models_text(scans, style);
+}
+
+}  // namespace
+
+int run_scan(const Invocation& invocation) {
+  ScanVerbOptions options;
+  CommandLine line("scan", "MODEL... [options]",
+                   "Finds the layer where massive activations are born: the first with an entry of "
+                   "the residual stream far above all others; says in which token and dimensions, "
+                   "and whether attention or the FFN writes it.",
+                   invocation.arguments);
+  options.declare(line);
+  if (!line.parse()) return print_help(line);
+  if (line.positionals().empty()) {
+    throw usage_error("onset scan needs a model: a folder or a .gguf file",
+                      "see: onset scan --help");
+  }
+  if (options.csv && options.output.json) {
+    throw usage_error("--csv and --json exclude each other", "leave one of them out");
+  }
+  auto sources = read_prompts(options.prompts);
+  if (sources.empty()) {
+    for (const auto& text : built_in_texts()) sources.push_back({"built-in text", text});
+  }
+
+  ResultWriter writer(options.output.output);
+  set_threads(options.compute.thread_count());
+  std::vector<ModelScan> scans;
+  int exit_code = 0;
+  for (const auto& path : line.positionals()) {
+    Console console(options.output.quiet);
+    auto& scan = scans.emplace_back();
+    scan.path = path;
+    try {
+      scan_model(sources, options, console.log(), scan);
+    } catch (...) {
+      // Among several models one that fails does not hide the others.
+      if (line.positionals().size() == 1) throw;
+      console.erase();
+      scan.result.reset();
+      scan.failure = current_failure();
+      report(scan.failure);
+      exit_code = 1;
+    }
+  }
+  writer.write(rendered(invocation, options, scans));
+  writer.finish();
+  return exit_code;
+}
+
+}  // namespace onset::app

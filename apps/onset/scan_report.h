@@ -1,0 +1,46 @@
+// What `onset scan` found in each model, and its forms: JSON, CSV, tables.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "failure.h"
+#include "onset/base/json.h"
+#include "onset/massive/scan.h"
+#include "prompts.h"
+
+namespace onset::app {
+
+// One model's scan, or why there is none.
+struct ModelScan {
+  std::string path;   // as given on the command line
+  OrderedJson model;  // the `model` object
+  std::optional<std::int64_t> bos;
+  std::vector<EncodedPrompt> prompts;
+  std::optional<ScanResult> result;
+  Failure failure;  // where there is no result
+};
+
+struct TextStyle {
+  bool utf8 = false;
+  bool colour = false;
+};
+
+// Everything but `run`: the fields that docs/json.md lists.
+[[nodiscard]] OrderedJson scan_json(const ModelScan& scan);
+// A header line and one row for each model, prompt and layer.
+[[nodiscard]] std::string scan_csv(const std::vector<ModelScan>& scans);
+// Prompts, layers, stages and a verdict in words, 80 columns wide.
+[[nodiscard]] std::string scan_text(const ModelScan& scan, const TextStyle& style);
+// One row a model, 80 columns wide.
+[[nodiscard]] std::string models_text(const std::vector<ModelScan>& scans, const TextStyle& style);
+
+// The prompt whose layers and stages stand for the model: the first that agrees with the ME layer,
+// or the candidate's, or the first.
+[[nodiscard]] std::size_t shown_prompt(const ScanResult& result);
+// Two sentences and the notes.
+[[nodiscard]] std::string scan_verdict(const ModelScan& scan, const TextStyle& style);
+
+}  // namespace onset::app

@@ -1,0 +1,230 @@
+// The tables of `onset scan`, at most 80 columns wide.
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "onset/base/error.h"
+#include "scan_report.h"
+#include "text.h"
+
+namespace onset::app {
+namespace {
+
+constexpr std::size_t most_prompt_rows = 20;
+
+std::string emphasised(const std::string& text, const TextStyle& style) {
+  return style.colour ? "\x1b[1;31m" + text + "\x1b[0m" : text;
+}
+
+// Joins with ", ", the rest left out after a few.
+template <typename Values>
+std::string listed(const Values& values, std::size_t most) {
+  std::string text;
+  std::size_t count = 0;
+  for (const auto& value : values) {
+    if (count == most) return text + ", ..";
+    text += str_cat(count++ == 0 ? "" : ", ", value);
+  }
+  return text.empty() ? "none" : text;
+}
+
+// "0 "My"": position and piece, or the id where there is no tokenizer.
+std::string token_text(const EncodedPrompt& prompt, std::int64_t token, std::size_t width,
+                       const TextStyle& style) {
+  const auto at = static_cast<std::size_t>(token);
+  const std::string position = str_cat(token);
+  if (at < prompt.shown.size()) {
+    const auto room = width - std::min(width, position.size() + 3);
+    const auto piece = fit(printable(prompt.shown[at], style.utf8), room, style.utf8);
+    return position + " \"" + piece + "\"";
+  }
+  return at < prompt.ids.size() ? str_cat(position, " id ", prompt.ids[at]) : position;
+}
+
+std::string header_text(const ModelScan& scan, const TextStyle& style) {
+  const auto& model = scan.model;
+  const auto& result = *scan.result;
+  const std::string bos = scan.bos ? str_cat(*scan.bos) : "none";
+  std::string text =
+      "model   " +
+      wrap(str_cat(printable(scan.path, style.utf8), ": ", model["architecture"].get<std::string>(),
+                   ", ", model["layers"].dump(), " layers, hidden ", model["hidden"].dump(),
+                   ", BOS ", bos),
+           80, 8) +
+      "\n";
+  std::string rule =
+      str_cat("massive: |x| > ", compact(result.options.min_ratio), " times the layer's median");
+  rule += result.options.rule == ScanRule::absolute
+              ? str_cat(" and > ", compact(result.options.min_abs))
+              : std::string(", lasting a quarter of the layers");
+  return text + "rule    " + wrap(rule, 80, 8) + "\n\n";
+}
+
+std::string largest_text(const PromptScan& prompt) {
+  float largest = 0;
+  for (const auto& layer : prompt.layers) {
+    largest = std::max(largest, std::abs(layer.largest.value));
+  }
+  return compact(largest);
+}
+
+// One row a prompt: how it begins, and what was found in it.
+std::string prompts_text(const ModelScan& scan, const TextStyle& style) {
+  std::string text = "prompt tokens  first ids                ME last   max |x|  text\n";
+  const auto& prompts = scan.result->prompts;
+  for (std::size_t i = 0; i < std::min(prompts.size(), most_prompt_rows); ++i) {
+    const auto& prompt = prompts[i];
+    std::string first;
+    for (std::size_t t = 0; t < std::min<std::size_t>(4, prompt.ids.size()); ++t) {
+      first += str_cat(t == 0 ? "" : " ", prompt.ids[t]);
+    }
+    const auto layer = [](const std::optional<std::int64_t>& value) {
+      return value ? str_cat(*value) : std::string("-");
+    };
+    const auto shown = prompt.note ? "(" + *prompt.note + ") " + prompt.text : prompt.text;
+    text += pad_left(str_cat(i), 6) + pad_left(str_cat(prompt.ids.size()), 7) + "  " +
+            pad_right(fit(first, 23, style.utf8), 23) + pad_left(layer(prompt.me_layer), 4) +
+            pad_left(layer(prompt.last_massive_layer), 5) + pad_left(largest_text(prompt), 10) +
+            "  " + fit(printable(shown, style.utf8), 21, style.utf8) + "\n";
+  }
+  if (prompts.size() > most_prompt_rows) {
+    text += str_cat("  and ", prompts.size() - most_prompt_rows, " more (--json lists all)\n");
+  }
+  return text + "\n";
+}
+
+// Where a magnitude lies between the smallest and the largest of the layers, by its logarithm; the
+// smallest still shows a little.
+double bar_fraction(const PromptScan& prompt, float magnitude) {
+  double low = HUGE_VAL;
+  double high = 0;
+  for (const auto& layer : prompt.layers) {
+    const double size = std::abs(layer.largest.value);
+    if (size > 0) low = std::min(low, size);
+    high = std::max(high, size);
+  }
+  if (!(magnitude > 0) || !std::isfinite(high)) return 0;
+  low = std::min(low, high / 10) / 2;
+  return std::log(magnitude / low) / std::log(high / low);
+}
+
+std::string layers_text(const ModelScan& scan, const TextStyle& style) {
+  const auto shown = shown_prompt(*scan.result);
+  const auto& prompt = scan.result->prompts[shown];
+  std::string text = str_cat("layers of prompt ", shown, "; the bar is log |x|\n");
+  text += "layer   max |x|  token               dim   median      ratio\n";
+  for (const auto& layer : prompt.layers) {
+    const auto& largest = layer.largest;
+    const float magnitude = std::abs(largest.value);
+    const bool born = prompt.me_layer == layer.layer;
+    const std::string mark = born ? "ME" : (layer.massive ? "* " : "  ");
+    const std::string row =
+        pad_left(str_cat(layer.layer), 5) + pad_left(compact(magnitude), 10) + "  " +
+        pad_right(token_text(scan.prompts[shown], largest.token, 16, style), 16) +
+        pad_left(str_cat(largest.dim), 7) + pad_left(compact(layer.median_abs), 9) +
+        pad_left(compact(layer.ratio()), 11) + " " + mark;
+    text += (born ? emphasised(row, style) : row) + " " +
+            bar(bar_fraction(prompt, magnitude), 16, style.utf8) + "\n";
+  }
+  return text + "\n";
+}
+
+std::string part_text(float value, const std::optional<double>& share) {
+  const std::string sign = value > 0 ? "+" : "";
+  if (!share) return sign + compact(value);
+  return str_cat(sign, compact(value), " (", compact(std::round(*share * 1000) / 10), " %)");
+}
+
+std::string stages_text(const ModelScan& scan, const TextStyle& style) {
+  const auto shown = shown_prompt(*scan.result);
+  const auto& stages = scan.result->prompts[shown].stages;
+  if (stages.empty()) {
+    return "stages: none; no layer doubles or halves an entry above " +
+           compact(scan.result->options.min_abs) + "\n\n";
+  }
+  const auto token = token_text(scan.prompts[shown], stages.front().token, 40, style);
+  std::string text = "stages of token " + token + ", and what each layer adds there\n";
+  text += "layer         before     after    dim         attention              FFN\n";
+  for (const auto& stage : stages) {
+    text += pad_left(str_cat(stage.layer), 5) +
+            (stage.kind == StageKind::rise ? "  rise" : "  fall") +
+            pad_left(compact(stage.before), 10) + pad_left(compact(stage.after), 10) +
+            pad_left(str_cat(stage.dim), 7) +
+            pad_left(part_text(stage.attn_out, stage.attn_share), 20) +
+            pad_left(part_text(stage.ffn_out, stage.ffn_share), 20) + "\n";
+  }
+  return text + "\n";
+}
+
+// The first rise at the ME layer of the prompt that stands for the model.
+const Stage* birth(const ModelScan& scan) {
+  const auto& prompt = scan.result->prompts[shown_prompt(*scan.result)];
+  for (const auto& stage : prompt.stages) {
+    if (stage.kind == StageKind::rise && prompt.me_layer == stage.layer) return &stage;
+  }
+  return nullptr;
+}
+
+std::string massive_tokens_text(const ScanResult& result) {
+  std::vector<std::string> tokens;
+  for (const auto& token : result.massive_tokens) {
+    tokens.push_back(token.first ? "first" : str_cat("id ", token.id, " at ", token.position));
+  }
+  return listed(tokens, 3);
+}
+
+std::string model_row(const ModelScan& scan, const TextStyle& style) {
+  // The end of a path tells models apart.
+  auto name = std::filesystem::path(scan.path).filename().string();
+  if (name.empty()) name = scan.path;
+  std::string text = pad_right(fit(printable(name, style.utf8), 26, style.utf8), 26);
+  if (!scan.result) return text + "  failed: see the message\n";
+  const auto& result = *scan.result;
+  const auto layer = [](const std::optional<std::int64_t>& value) {
+    return value ? str_cat(*value) : std::string("-");
+  };
+  const Stage* stage = birth(scan);
+  const std::string share = stage != nullptr && stage->ffn_share
+                                ? compact(std::round(*stage->ffn_share * 1000) / 10) + " %"
+                                : "-";
+  const auto& shown = result.prompts[shown_prompt(result)];
+  text += pad_left(scan.model["layers"].dump(), 7) + pad_left(layer(result.me_layer), 4) +
+          pad_left(layer(result.last_massive_layer), 5) + pad_left(largest_text(shown), 10) +
+          pad_left(share, 9) + "  " +
+          fit(result.massive_dims.empty() ? (result.note ? *result.note : "no ME layer")
+                                          : listed(result.massive_dims, 3),
+              15, style.utf8);
+  return text + "\n";
+}
+
+}  // namespace
+
+std::size_t shown_prompt(const ScanResult& result) {
+  for (std::size_t i = 0; i < result.prompts.size(); ++i) {
+    if (result.me_layer && result.prompts[i].me_layer == result.me_layer) return i;
+  }
+  if (!result.candidate) return 0;
+  const auto prompt = static_cast<std::size_t>(result.candidate->prompt);
+  return prompt < result.prompts.size() ? prompt : 0;
+}
+
+std::string scan_text(const ModelScan& scan, const TextStyle& style) {
+  const auto& result = *scan.result;
+  std::string text = header_text(scan, style) + prompts_text(scan, style) +
+                     layers_text(scan, style) + stages_text(scan, style);
+  if (result.me_layer) {
+    text += "massive dims: " + listed(result.massive_dims, 8) +
+            "; massive tokens: " + massive_tokens_text(result) + "\n";
+  }
+  return text + scan_verdict(scan, style);
+}
+
+std::string models_text(const std::vector<ModelScan>& scans, const TextStyle& style) {
+  std::string text =
+      "model                      layers  ME last   max |x|      FFN  massive dims\n";
+  for (const auto& scan : scans) text += model_row(scan, style);
+  return text;
+}
+
+}  // namespace onset::app

@@ -1,0 +1,141 @@
+// What a scan found, in words.
+
+#include <algorithm>
+#include <cmath>
+
+#include "onset/base/error.h"
+#include "scan_report.h"
+#include "text.h"
+
+namespace onset::app {
+namespace {
+
+std::string block_text(std::int64_t layer, std::size_t layers) {
+  return str_cat("layer ", layer, " (block ", layer + 1, " of ", layers, ")");
+}
+
+std::string token_name(const EncodedPrompt& prompt, std::int64_t token, const TextStyle& style) {
+  const auto at = static_cast<std::size_t>(token);
+  std::string text = str_cat("token ", token);
+  if (at < prompt.shown.size()) {
+    text += " (\"" + fit(printable(prompt.shown[at], style.utf8), 24, style.utf8) + "\")";
+  } else if (at < prompt.ids.size()) {
+    text += str_cat(" (id ", prompt.ids[at], ")");
+  }
+  return text;
+}
+
+// "its FFN (100.0 %)": the larger part of what the block added, with its share.
+std::string writer_text(const Stage& stage) {
+  const bool ffn = std::abs(stage.ffn_out) >= std::abs(stage.attn_out);
+  const auto& share = ffn ? stage.ffn_share : stage.attn_share;
+  std::string text = ffn ? "its FFN" : "its attention";
+  // One digit also where compact() would show fewer.
+  if (share) text += str_cat(" (", compact(std::round(*share * 1000) / 10), " %)");
+  return text;
+}
+
+const Stage* stage_at(const PromptScan& prompt, std::int64_t layer, StageKind kind) {
+  for (const auto& stage : prompt.stages) {
+    if (stage.layer == layer && stage.kind == kind) return &stage;
+  }
+  return nullptr;
+}
+
+std::string birth_sentence(const ModelScan& scan, const PromptScan& prompt,
+                           const EncodedPrompt& encoded, const TextStyle& style) {
+  const auto me = *prompt.me_layer;
+  const auto& layer = prompt.layers[static_cast<std::size_t>(me)];
+  std::string text =
+      str_cat("Massive activations are born in ", block_text(me, prompt.layers.size()), ": ",
+              token_name(encoded, layer.largest.token, style), " reaches ",
+              compact(std::abs(layer.largest.value)), " in dimension ", layer.largest.dim, ", ",
+              compact(layer.ratio()), " times the median");
+  if (const auto* stage = stage_at(prompt, me, StageKind::rise)) {
+    text += ", written by " + writer_text(*stage);
+  } else {
+    text += ", without doubling in this one layer";
+  }
+  const auto count = scan.result->prompts.size();
+  if (count > 1) {
+    text += str_cat(" (", std::lround(scan.result->agreement * static_cast<double>(count)), " of ",
+                    count, " prompts agree)");
+  }
+  return text + ".";
+}
+
+std::string end_sentence(const PromptScan& prompt) {
+  const auto last = prompt.last_massive_layer.value_or(*prompt.me_layer);
+  const auto layers = static_cast<std::int64_t>(prompt.layers.size());
+  if (last == layers - 1) return "They last to the end of the model.";
+  std::string text = str_cat("They last to ", block_text(last, prompt.layers.size()));
+  if (const auto* fall = stage_at(prompt, last + 1, StageKind::fall)) {
+    text += str_cat("; layer ", fall->layer, " takes them down to ", compact(fall->after),
+                    ", most of it by ", writer_text(*fall));
+  }
+  return text + ".";
+}
+
+std::string rise_sentence(const PromptScan& prompt) {
+  const Stage* largest = nullptr;
+  for (const auto& stage : prompt.stages) {
+    const bool larger =
+        largest == nullptr || stage.after - stage.before > largest->after - largest->before;
+    if (stage.kind == StageKind::rise && larger) largest = &stage;
+  }
+  if (largest == nullptr) return "No layer makes an entry rise twofold above the threshold.";
+  return str_cat("The largest rise is in ", block_text(largest->layer, prompt.layers.size()),
+                 ": from ", compact(largest->before), " to ", compact(largest->after), " at token ",
+                 largest->token, ", dimension ", largest->dim, ", written by ",
+                 writer_text(*largest), ".");
+}
+
+// Why there is no ME layer, and what comes nearest.
+std::string absence(const ModelScan& scan, const TextStyle& style) {
+  const auto& result = *scan.result;
+  const auto shown = shown_prompt(result);
+  const auto& prompt = result.prompts[shown];
+  std::string text = "No ME layer. ";
+  if (result.note == "too_short") {
+    return text +
+           "With one token every entry belongs to what may be the massive token, so the median is "
+           "no yardstick and the rule cannot find it. " +
+           rise_sentence(prompt);
+  }
+  if (result.note == "uniform") {
+    return text +
+           "One token is repeated throughout, so every position may be massive and the median is "
+           "no yardstick. " +
+           rise_sentence(prompt);
+  }
+  text += result.options.rule == ScanRule::absolute
+              ? str_cat("No entry is above ", compact(result.options.min_abs), " and above ",
+                        compact(result.options.min_ratio), " times the median of its layer.")
+              : str_cat("No entry stays above ", compact(result.options.min_ratio),
+                        " times the median for a quarter of the layers.");
+  if (const auto& candidate = result.candidate) {
+    text += str_cat(" The nearest is ", compact(std::abs(candidate->value)), " after ",
+                    block_text(candidate->layer, prompt.layers.size()), ", ",
+                    token_name(scan.prompts[shown], candidate->token, style), ", dimension ",
+                    candidate->dim, ": ", compact(candidate->ratio), " times the median.");
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string scan_verdict(const ModelScan& scan, const TextStyle& style) {
+  const auto& result = *scan.result;
+  std::string text;
+  if (result.me_layer) {
+    const auto shown = shown_prompt(result);
+    const auto& prompt = result.prompts[shown];
+    text = birth_sentence(scan, prompt, scan.prompts[shown], style) + " " + end_sentence(prompt);
+  } else {
+    text = absence(scan, style);
+  }
+  if (!result.rule_disagreement.empty()) text += "\nNote: " + result.rule_disagreement;
+  return wrap(text, 80, 0) + "\n";
+}
+
+}  // namespace onset::app

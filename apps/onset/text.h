@@ -1,0 +1,40 @@
+// Text on a terminal: escapes, display widths, wrapping, bars and numbers for people.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace onset::app {
+
+// Does the environment's locale name UTF-8? Tables fall back to ASCII otherwise.
+[[nodiscard]] bool utf8_locale();
+
+// Bytes as they can be shown on one line: control and format characters, line separators and bad
+// UTF-8 are escaped (\n, \t, \u{200B}, \xC3); without `utf8` everything outside ASCII is.
+[[nodiscard]] std::string printable(std::string_view bytes, bool utf8);
+
+// Columns that printable text takes.
+[[nodiscard]] std::size_t display_width(std::string_view text);
+// Cut to `width` columns, the cut shown by an ellipsis.
+[[nodiscard]] std::string fit(std::string_view text, std::size_t width, bool utf8);
+// Filled with spaces to `width` columns.
+[[nodiscard]] std::string pad_left(std::string_view text, std::size_t width);
+[[nodiscard]] std::string pad_right(std::string_view text, std::size_t width);
+
+// Lines of at most `width` columns; all but the first begin with `indent` spaces, and the first is
+// taken to begin in that column. Line breaks in the text stay.
+[[nodiscard]] std::string wrap(std::string_view text, std::size_t width, std::size_t indent);
+
+// A bar of `fraction` (0 to 1) of `width` columns: eighths of block characters, or '#'.
+[[nodiscard]] std::string bar(double fraction, std::size_t width, bool utf8);
+
+// "0.810", "33.17", "23738": about four digits, at most 8 characters for anything a float holds.
+[[nodiscard]] std::string compact(double value);
+// "98.1 MB", in powers of ten.
+[[nodiscard]] std::string human_bytes(double bytes);
+// "134,515,008".
+[[nodiscard]] std::string grouped(std::int64_t value);
+
+}  // namespace onset::app

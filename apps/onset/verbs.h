@@ -1,0 +1,13 @@
+// The verbs: each parses its own options, calls the library and prints. They return the exit code
+// where they do not throw.
+#pragma once
+
+#include "process.h"
+
+namespace onset::app {
+
+int run_inspect(const Invocation& invocation);
+int run_scan(const Invocation& invocation);
+int run_tokenize(const Invocation& invocation);
+
+}  // namespace onset::app
