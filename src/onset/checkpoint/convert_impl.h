@@ -11,8 +11,14 @@
 #include <cstdint>
 #include <cstring>
 
-#if defined(__F16C__)
+#if defined(__AVX2__)
+#pragma GCC diagnostic push
+#if !defined(__clang__)
+// GCC 12 takes the header's own "undefined" registers for mistakes (GCC bug 105593).
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 #include <immintrin.h>
+#pragma GCC diagnostic pop
 #endif
 
 #include "onset/checkpoint/convert.h"
@@ -55,17 +61,70 @@ inline float load_half(const U8* bytes) {
 #endif
 }
 
+// Sixteen integers to float32, as widest registers; the compilers' own choice here stalls on loads
+// that span two stores.
+#if defined(__AVX512F__)
+struct Floats16 {
+  __m512 all;
+};
+inline Floats16 widen(const I8* q) {
+  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(q));
+  return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes))};
+}
+inline void store_scaled(const Floats16& q, float scale, float* values) {
+  _mm512_storeu_ps(values, _mm512_mul_ps(q.all, _mm512_set1_ps(scale)));
+}
+inline void store_scaled(const Floats16& q, float scale, float offset, float* values) {
+  const __m512 product = _mm512_mul_ps(q.all, _mm512_set1_ps(scale));
+  _mm512_storeu_ps(values, _mm512_add_ps(product, _mm512_set1_ps(offset)));
+}
+#elif defined(__AVX2__)
+struct Floats16 {
+  __m256 low;
+  __m256 high;
+};
+inline Floats16 widen(const I8* q) {
+  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(q));
+  return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes)),
+          _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_unpackhi_epi64(bytes, bytes)))};
+}
+inline void store_scaled(const Floats16& q, float scale, float* values) {
+  _mm256_storeu_ps(values, _mm256_mul_ps(q.low, _mm256_set1_ps(scale)));
+  _mm256_storeu_ps(values + 8, _mm256_mul_ps(q.high, _mm256_set1_ps(scale)));
+}
+inline void store_scaled(const Floats16& q, float scale, float offset, float* values) {
+  const __m256 low = _mm256_mul_ps(q.low, _mm256_set1_ps(scale));
+  const __m256 high = _mm256_mul_ps(q.high, _mm256_set1_ps(scale));
+  _mm256_storeu_ps(values, _mm256_add_ps(low, _mm256_set1_ps(offset)));
+  _mm256_storeu_ps(values + 8, _mm256_add_ps(high, _mm256_set1_ps(offset)));
+}
+#else
+struct Floats16 {
+  float all[16];
+};
+inline Floats16 widen(const I8* __restrict q) {
+  Floats16 result;
+  for (std::size_t i = 0; i < 16; ++i) result.all[i] = static_cast<float>(q[i]);
+  return result;
+}
+inline void store_scaled(const Floats16& q, float scale, float* __restrict values) {
+  for (std::size_t i = 0; i < 16; ++i) values[i] = q.all[i] * scale;
+}
+inline void store_scaled(const Floats16& q, float scale, float offset, float* __restrict values) {
+  for (std::size_t i = 0; i < 16; ++i) values[i] = q.all[i] * scale + offset;
+}
+#endif
+
 // values[i] = q[i] * scale
-template <std::size_t n, typename Integer>
-inline void scaled(const Integer* __restrict q, float scale, float* __restrict values) {
-  for (std::size_t i = 0; i < n; ++i) values[i] = static_cast<float>(q[i]) * scale;
+template <std::size_t n>
+inline void scaled(const I8* q, float scale, float* values) {
+  for (std::size_t i = 0; i < n; i += 16) store_scaled(widen(q + i), scale, values + i);
 }
 
 // values[i] = q[i] * scale + offset
 template <std::size_t n>
-inline void scaled_offset(const U8* __restrict q, float scale, float offset,
-                          float* __restrict values) {
-  for (std::size_t i = 0; i < n; ++i) values[i] = static_cast<float>(q[i]) * scale + offset;
+inline void scaled_offset(const I8* q, float scale, float offset, float* values) {
+  for (std::size_t i = 0; i < n; i += 16) store_scaled(widen(q + i), scale, offset, values + i);
 }
 
 inline I8 signed_minus(unsigned value, int offset) {
@@ -74,11 +133,11 @@ inline I8 signed_minus(unsigned value, int offset) {
 
 // --- plain types ---
 
-void copy_f32(const U8* __restrict bytes, float* __restrict values, std::size_t n) {
+inline void copy_f32(const U8* __restrict bytes, float* __restrict values, std::size_t n) {
   std::memcpy(values, bytes, n * sizeof(float));
 }
 
-void from_f64(const U8* __restrict bytes, float* __restrict values, std::size_t n) {
+inline void from_f64(const U8* __restrict bytes, float* __restrict values, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) {
     double value = 0;
     std::memcpy(&value, bytes + i * sizeof value, sizeof value);
@@ -86,7 +145,7 @@ void from_f64(const U8* __restrict bytes, float* __restrict values, std::size_t 
   }
 }
 
-void from_f16(const U8* __restrict bytes, float* __restrict values, std::size_t n) {
+inline void from_f16(const U8* __restrict bytes, float* __restrict values, std::size_t n) {
   std::size_t i = 0;
 #if defined(__F16C__)
   for (; i + 8 <= n; i += 8) {
@@ -101,7 +160,7 @@ void from_f16(const U8* __restrict bytes, float* __restrict values, std::size_t 
   }
 }
 
-void from_bf16(const U8* __restrict bytes, float* __restrict values, std::size_t n) {
+inline void from_bf16(const U8* __restrict bytes, float* __restrict values, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) {
     std::uint16_t top = 0;
     std::memcpy(&top, bytes + 2 * i, sizeof top);
@@ -112,13 +171,13 @@ void from_bf16(const U8* __restrict bytes, float* __restrict values, std::size_t
 
 // OCP 8-bit floating point: e5m2 is the upper half of a float16; e4m3 (the "fn" variant) has no
 // infinities and one NaN.
-void from_f8_e5m2(const U8* __restrict bytes, float* __restrict values, std::size_t n) {
+inline void from_f8_e5m2(const U8* __restrict bytes, float* __restrict values, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) {
     values[i] = half_to_float(static_cast<U32>(bytes[i]) << 8U);
   }
 }
 
-void from_f8_e4m3(const U8* __restrict bytes, float* __restrict values, std::size_t n) {
+inline void from_f8_e4m3(const U8* __restrict bytes, float* __restrict values, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) {
     const U32 byte = bytes[i];
     const U32 sign = (byte & 0x80U) << 24U;
@@ -132,57 +191,78 @@ void from_f8_e4m3(const U8* __restrict bytes, float* __restrict values, std::siz
 
 // --- blocks of 32 ---
 
-void from_q4_0(const U8* __restrict block, float* __restrict values, std::size_t blocks) {
+// Sixteen bytes as one register; compilers turn loops over so few into scalar code.
+using U8x16 __attribute__((vector_size(16))) = U8;
+
+inline U8x16 load_16(const U8* bytes) {
+  U8x16 value;
+  std::memcpy(&value, bytes, sizeof value);
+  return value;
+}
+
+// Stores value - zero.
+inline void store_16(const U8x16& value, U8 zero, I8* q) {
+  const U8x16 difference = value - zero;
+  std::memcpy(q, &difference, sizeof difference);
+}
+
+// Sixteen low nibbles, then the high ones; `zero` is subtracted.
+inline void unpack_nibbles(const U8* bytes, U8 zero, I8* q) {
+  const U8x16 nibbles = load_16(bytes);
+  store_16(nibbles & 15, zero, q);
+  store_16(nibbles >> 4, zero, q + 16);
+}
+
+inline void from_q4_0(const U8* __restrict block, float* __restrict values, std::size_t blocks) {
   for (; blocks > 0; --blocks, block += 18, values += 32) {
     I8 q[32];
-    for (std::size_t i = 0; i < 16; ++i) {
-      q[i] = signed_minus(block[2 + i] & 15U, 8);
-      q[i + 16] = signed_minus(block[2 + i] >> 4U, 8);
-    }
+    unpack_nibbles(block + 2, 8, q);
     scaled<32>(q, load_half(block), values);
   }
 }
 
-void from_q4_1(const U8* __restrict block, float* __restrict values, std::size_t blocks) {
+inline void from_q4_1(const U8* __restrict block, float* __restrict values, std::size_t blocks) {
   for (; blocks > 0; --blocks, block += 20, values += 32) {
-    U8 q[32];
-    for (std::size_t i = 0; i < 16; ++i) {
-      q[i] = static_cast<U8>(block[4 + i] & 15U);
-      q[i + 16] = static_cast<U8>(block[4 + i] >> 4U);
-    }
+    I8 q[32];
+    unpack_nibbles(block + 4, 0, q);
     scaled_offset<32>(q, load_half(block), load_half(block + 2), values);
   }
 }
 
-// Nibbles and the fifth bits that lie in a 32-bit word, bit i for value i.
-inline void unpack_q5(const U8* __restrict high, const U8* __restrict nibbles, U8* __restrict q) {
-  U32 bits = 0;
-  std::memcpy(&bits, high, sizeof bits);
-  for (U32 i = 0; i < 16; ++i) {
-    q[i] = static_cast<U8>((nibbles[i] & 15U) | ((bits >> i & 1U) << 4U));
-    q[i + 16] = static_cast<U8>((nibbles[i] >> 4U) | ((bits >> (i + 16U) & 1U) << 4U));
-  }
+// Sixteen bits as bytes of 0 or 16.
+inline U8x16 fifth_bits(const U8* bits) {
+  constexpr std::uint64_t every_byte = 0x0101010101010101U;
+  const std::uint64_t spread[2] = {bits[0] * every_byte, bits[1] * every_byte};
+  constexpr U8x16 place = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
+  U8x16 value;
+  std::memcpy(&value, spread, sizeof value);
+  return reinterpret_cast<U8x16>((value & place) == place) & 16;
 }
 
-void from_q5_0(const U8* __restrict block, float* __restrict values, std::size_t blocks) {
+// Nibbles and the fifth bits of all 32 values, bit i for value i; `zero` is subtracted.
+inline void unpack_q5(const U8* high, const U8* bytes, U8 zero, I8* q) {
+  const U8x16 nibbles = load_16(bytes);
+  store_16((nibbles & 15) | fifth_bits(high), zero, q);
+  store_16((nibbles >> 4) | fifth_bits(high + 2), zero, q + 16);
+}
+
+inline void from_q5_0(const U8* __restrict block, float* __restrict values, std::size_t blocks) {
   for (; blocks > 0; --blocks, block += 22, values += 32) {
-    U8 unsigned_q[32];
-    unpack_q5(block + 2, block + 6, unsigned_q);
     I8 q[32];
-    for (std::size_t i = 0; i < 32; ++i) q[i] = signed_minus(unsigned_q[i], 16);
+    unpack_q5(block + 2, block + 6, 16, q);
     scaled<32>(q, load_half(block), values);
   }
 }
 
-void from_q5_1(const U8* __restrict block, float* __restrict values, std::size_t blocks) {
+inline void from_q5_1(const U8* __restrict block, float* __restrict values, std::size_t blocks) {
   for (; blocks > 0; --blocks, block += 24, values += 32) {
-    U8 q[32];
-    unpack_q5(block + 4, block + 8, q);
+    I8 q[32];
+    unpack_q5(block + 4, block + 8, 0, q);
     scaled_offset<32>(q, load_half(block), load_half(block + 2), values);
   }
 }
 
-void from_q8_0(const U8* __restrict block, float* __restrict values, std::size_t blocks) {
+inline void from_q8_0(const U8* __restrict block, float* __restrict values, std::size_t blocks) {
   for (; blocks > 0; --blocks, block += 34, values += 32) {
     I8 q[32];
     std::memcpy(q, block + 2, sizeof q);
@@ -191,17 +271,26 @@ void from_q8_0(const U8* __restrict block, float* __restrict values, std::size_t
 }
 
 // The 16 levels of IQ4, by nibble.
-constexpr I8 iq4_levels[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
-                               1,    13,   25,  38,  53,  69,  89,  113};
+inline constexpr I8 iq4_levels[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                      1,    13,   25,  38,  53,  69,  89,  113};
 
 inline void unpack_iq4(const U8* __restrict nibbles, I8* __restrict q) {
+#if defined(__AVX2__)
+  const __m128i levels = _mm_loadu_si128(reinterpret_cast<const __m128i*>(iq4_levels));
+  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(nibbles));
+  const __m128i low = _mm_and_si128(bytes, _mm_set1_epi8(15));
+  const __m128i high = _mm_and_si128(_mm_srli_epi16(bytes, 4), _mm_set1_epi8(15));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(q), _mm_shuffle_epi8(levels, low));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(q + 16), _mm_shuffle_epi8(levels, high));
+#else
   for (std::size_t i = 0; i < 16; ++i) {
     q[i] = iq4_levels[nibbles[i] & 15U];
     q[i + 16] = iq4_levels[nibbles[i] >> 4U];
   }
+#endif
 }
 
-void from_iq4_nl(const U8* __restrict block, float* __restrict values, std::size_t blocks) {
+inline void from_iq4_nl(const U8* __restrict block, float* __restrict values, std::size_t blocks) {
   for (; blocks > 0; --blocks, block += 18, values += 32) {
     I8 q[32];
     unpack_iq4(block + 2, q);
@@ -212,16 +301,16 @@ void from_iq4_nl(const U8* __restrict block, float* __restrict values, std::size
 // --- superblocks of 256 ---
 
 // Block: scales 16 (4-bit scale, 4-bit minimum), qs 64 (2 bits), d, dmin.
-void from_q2_k(const U8* __restrict block, float* __restrict values, std::size_t blocks) {
+inline void from_q2_k(const U8* __restrict block, float* __restrict values, std::size_t blocks) {
   for (; blocks > 0; --blocks, block += 84, values += 256) {
     const float d = load_half(block + 80);
     const float dmin = load_half(block + 82);
-    U8 q[256];
+    I8 q[256];
     for (std::size_t half = 0; half < 2; ++half) {
-      for (unsigned pair = 0; pair < 4; ++pair) {
+      for (std::size_t pair = 0; pair < 4; ++pair) {
         for (std::size_t i = 0; i < 32; ++i) {
           q[128 * half + 32 * pair + i] =
-              static_cast<U8>(block[16 + 32 * half + i] >> (2 * pair) & 3U);
+              static_cast<I8>(block[16 + 32 * half + i] >> (2 * pair) & 3U);
         }
       }
     }
@@ -235,7 +324,7 @@ void from_q2_k(const U8* __restrict block, float* __restrict values, std::size_t
 
 // Twelve bytes hold sixteen 6-bit scales: low nibbles in the first eight, high pairs in the rest.
 inline void unpack_q3_scales(const U8* __restrict packed, I8* __restrict scales) {
-  for (unsigned g = 0; g < 16; ++g) {
+  for (std::size_t g = 0; g < 16; ++g) {
     const unsigned low = (g < 8 ? packed[g] : packed[g - 8] >> 4U) & 15U;
     const unsigned high = packed[8 + g % 4] >> (2 * (g / 4)) & 3U;
     scales[g] = signed_minus(low | high << 4U, 32);
@@ -243,14 +332,14 @@ inline void unpack_q3_scales(const U8* __restrict packed, I8* __restrict scales)
 }
 
 // Block: hmask 32 (third bits), qs 64 (2 bits), scales 12, d.
-void from_q3_k(const U8* __restrict block, float* __restrict values, std::size_t blocks) {
+inline void from_q3_k(const U8* __restrict block, float* __restrict values, std::size_t blocks) {
   for (; blocks > 0; --blocks, block += 110, values += 256) {
     const float d = load_half(block + 108);
     I8 scales[16];
     unpack_q3_scales(block + 96, scales);
     I8 q[256];
     for (std::size_t half = 0; half < 2; ++half) {
-      for (unsigned pair = 0; pair < 4; ++pair) {
+      for (std::size_t pair = 0; pair < 4; ++pair) {
         for (std::size_t i = 0; i < 32; ++i) {
           const unsigned low = block[32 + 32 * half + i] >> (2 * pair) & 3U;
           const unsigned high = block[i] >> (4 * half + pair) & 1U;
@@ -276,7 +365,7 @@ inline void unpack_k4_scales(const U8* __restrict packed, U8* __restrict scales,
 }
 
 // The second step of Q4_K and Q5_K; `block` begins with d, dmin and the packed scales.
-inline void apply_k4_scales(const U8* __restrict block, const U8* __restrict q,
+inline void apply_k4_scales(const U8* __restrict block, const I8* __restrict q,
                             float* __restrict values) {
   const float d = load_half(block);
   const float dmin = load_half(block + 2);
@@ -291,13 +380,13 @@ inline void apply_k4_scales(const U8* __restrict block, const U8* __restrict q,
 }
 
 // Block: d, dmin, scales 12, qs 128 (4 bits).
-void from_q4_k(const U8* __restrict block, float* __restrict values, std::size_t blocks) {
+inline void from_q4_k(const U8* __restrict block, float* __restrict values, std::size_t blocks) {
   for (; blocks > 0; --blocks, block += 144, values += 256) {
-    U8 q[256];
+    I8 q[256];
     for (std::size_t g = 0; g < 4; ++g) {
       for (std::size_t i = 0; i < 32; ++i) {
-        q[64 * g + i] = static_cast<U8>(block[16 + 32 * g + i] & 15U);
-        q[64 * g + 32 + i] = static_cast<U8>(block[16 + 32 * g + i] >> 4U);
+        q[64 * g + i] = static_cast<I8>(block[16 + 32 * g + i] & 15U);
+        q[64 * g + 32 + i] = static_cast<I8>(block[16 + 32 * g + i] >> 4U);
       }
     }
     apply_k4_scales(block, q, values);
@@ -305,15 +394,15 @@ void from_q4_k(const U8* __restrict block, float* __restrict values, std::size_t
 }
 
 // Block: d, dmin, scales 12, qh 32 (fifth bits), qs 128 (4 bits).
-void from_q5_k(const U8* __restrict block, float* __restrict values, std::size_t blocks) {
+inline void from_q5_k(const U8* __restrict block, float* __restrict values, std::size_t blocks) {
   for (; blocks > 0; --blocks, block += 176, values += 256) {
-    U8 q[256];
-    for (unsigned g = 0; g < 4; ++g) {
+    I8 q[256];
+    for (std::size_t g = 0; g < 4; ++g) {
       for (std::size_t i = 0; i < 32; ++i) {
         const unsigned nibbles = block[48 + 32 * g + i];
         const unsigned high = block[16 + i] >> (2 * g);
-        q[64 * g + i] = static_cast<U8>((nibbles & 15U) | (high & 1U) << 4U);
-        q[64 * g + 32 + i] = static_cast<U8>(nibbles >> 4U | (high >> 1U & 1U) << 4U);
+        q[64 * g + i] = static_cast<I8>((nibbles & 15U) | (high & 1U) << 4U);
+        q[64 * g + 32 + i] = static_cast<I8>(nibbles >> 4U | (high >> 1U & 1U) << 4U);
       }
     }
     apply_k4_scales(block, q, values);
@@ -321,7 +410,7 @@ void from_q5_k(const U8* __restrict block, float* __restrict values, std::size_t
 }
 
 // Block: ql 128 (low 4 bits), qh 64 (high 2 bits), scales 16 (int8), d.
-void from_q6_k(const U8* __restrict block, float* __restrict values, std::size_t blocks) {
+inline void from_q6_k(const U8* __restrict block, float* __restrict values, std::size_t blocks) {
   for (; blocks > 0; --blocks, block += 210, values += 256) {
     const float d = load_half(block + 208);
     I8 q[256];
@@ -345,11 +434,11 @@ void from_q6_k(const U8* __restrict block, float* __restrict values, std::size_t
 }
 
 // Block: d, scales_h 2 (high 2 bits of eight scales), scales_l 4 (low 4 bits), qs 128 (4 bits).
-void from_iq4_xs(const U8* __restrict block, float* __restrict values, std::size_t blocks) {
+inline void from_iq4_xs(const U8* __restrict block, float* __restrict values, std::size_t blocks) {
   for (; blocks > 0; --blocks, block += 136, values += 256) {
     const float d = load_half(block);
     const unsigned high = block[2] | static_cast<unsigned>(block[3]) << 8U;
-    for (unsigned g = 0; g < 8; ++g) {
+    for (std::size_t g = 0; g < 8; ++g) {
       const unsigned low = block[4 + g / 2] >> (4 * (g % 2)) & 15U;
       const int scale = static_cast<int>(low | (high >> (2 * g) & 3U) << 4U) - 32;
       I8 q[32];
@@ -360,11 +449,11 @@ void from_iq4_xs(const U8* __restrict block, float* __restrict values, std::size
 }
 
 template <void (*function)(const U8* __restrict, float* __restrict, std::size_t)>
-void on_bytes(const std::byte* bytes, float* values, std::size_t blocks) {
+inline void on_bytes(const std::byte* bytes, float* values, std::size_t blocks) {
   function(reinterpret_cast<const U8*>(bytes), values, blocks);
 }
 
-Convert choose(DType type) {
+inline Convert choose(DType type) {
   switch (type) {
     case DType::f64:
       return on_bytes<from_f64>;

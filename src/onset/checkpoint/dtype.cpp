@@ -1,5 +1,9 @@
 #include "onset/checkpoint/dtype.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 #include <algorithm>
 #include <array>
 
@@ -42,14 +46,20 @@ CpuLevel detect_cpu_level() {
 #if defined(__x86_64__)
   // Asks the CPU, and the operating system whether it saves the wider registers.
   __builtin_cpu_init();
-  const bool avx2 = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("f16c") != 0;
-  const bool avx512 =
-      __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
-      __builtin_cpu_supports("avx512vl") != 0 && __builtin_cpu_supports("avx512dq") != 0;
-  if (avx2 && avx512) return CpuLevel::avx512;
-  if (avx2) return CpuLevel::avx2;
-#endif
+  unsigned a = 0;
+  unsigned b = 0;
+  unsigned c = 0;
+  unsigned d = 0;
+  const bool f16c = __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+  if (!f16c || __builtin_cpu_supports("avx2") == 0) return CpuLevel::baseline;
+  if (__builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
+      __builtin_cpu_supports("avx512vl") != 0 && __builtin_cpu_supports("avx512dq") != 0) {
+    return CpuLevel::avx512;
+  }
+  return CpuLevel::avx2;
+#else
   return CpuLevel::baseline;
+#endif
 }
 
 convert::Convert conversion(DType type, CpuLevel level) {

@@ -210,12 +210,13 @@ class GgufReader {
     require_input(count <= max_dimensions, where, ": expected at most ", max_dimensions,
                   " dimensions, found ", count);
     std::vector<std::int64_t> shape(count);
-    for (auto size = shape.rbegin(); size != shape.rend(); ++size) {
+    for (std::int64_t& size : shape) {
       const auto stored = reader_.read<std::uint64_t>("a dimension of a tensor");
       require_input(stored <= std::uint64_t{INT64_MAX}, where,
                     ": expected dimensions below 2^63, found ", stored);
-      *size = static_cast<std::int64_t>(stored);
+      size = static_cast<std::int64_t>(stored);
     }
+    std::reverse(shape.begin(), shape.end());
     return shape;
   }
 

@@ -16,7 +16,7 @@ std::vector<Value> decode(std::span<const std::byte> bytes, std::size_t size) {
   for (std::size_t i = 0; i < size; ++i) {
     Stored stored{};
     std::memcpy(&stored, bytes.data() + i * sizeof stored, sizeof stored);
-    values[i] = static_cast<Value>(stored);
+    values[i] = static_cast<Value>(+stored);  // promoted: int8_t is a character type
   }
   return values;
 }

@@ -30,14 +30,14 @@ struct Entry {
 std::string header_json(const std::vector<Entry>& entries,
                         const std::map<std::string, std::string>& metadata) {
   std::string text = "{";
-  if (!metadata.empty()) text += "\"__metadata__\":" + Json(metadata).dump();
+  if (!metadata.empty()) text += R"("__metadata__":)" + Json(metadata).dump();
   std::uint64_t at = 0;
   for (const Entry& entry : entries) {
     if (text.size() > 1) text += ",";
     text += Json(entry.name).dump();
-    text += str_cat(":{\"dtype\":\"", dtype_info(entry.dtype).name,
-                    "\",\"shape\":", Json(entry.shape).dump(), ",\"data_offsets\":[", at, ",",
-                    at + entry.bytes, "]}");
+    text +=
+        str_cat(R"(:{"dtype":")", dtype_info(entry.dtype).name, R"(","shape":)",
+                Json(entry.shape).dump(), R"(,"data_offsets":[)", at, ",", at + entry.bytes, "]}");
     at += entry.bytes;
   }
   return text + "}";
