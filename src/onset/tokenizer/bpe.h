@@ -1,0 +1,124 @@
+// Byte-pair encoding of one piece: the pair of the lowest rank is merged first, the leftmost where
+// a pair stands twice, until no pair is known.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "onset/tokenizer/tokenizer.h"
+#include "onset/tokenizer/vocabulary.h"
+
+namespace onset {
+
+// What merging two neighbours gives. Ordered by rank, as the rank stands in the high half.
+class Merge {
+ public:
+  Merge() = default;
+  Merge(std::uint32_t rank, TokenId result)
+      : bits_((std::uint64_t{rank} << 32) | static_cast<std::uint32_t>(result)) {}
+  [[nodiscard]] bool exists() const { return bits_ != none; }
+  [[nodiscard]] TokenId result() const { return static_cast<TokenId>(bits_ & 0xFFFFFFFFU); }
+  [[nodiscard]] auto operator<=>(const Merge&) const = default;
+
+ private:
+  static constexpr std::uint64_t none = ~std::uint64_t{0};  // behind every merge
+  std::uint64_t bits_ = none;
+};
+
+// Pairs of neighbours to merges: open addressing, at most half full.
+class MergeTable {
+ public:
+  void reserve(std::size_t merges);
+  // A later rule for the same pair replaces the earlier one, as in the reference.
+  void set(TokenId left, TokenId right, Merge merge);
+  [[nodiscard]] Merge find(TokenId left, TokenId right) const;
+  [[nodiscard]] std::size_t size() const { return count_; }
+
+ private:
+  struct Slot {
+    std::uint64_t pair = empty;
+    Merge merge;
+  };
+  static constexpr std::uint64_t empty = ~std::uint64_t{0};  // ids are not negative
+  [[nodiscard]] std::size_t slot_of(std::uint64_t pair) const;
+
+  std::vector<Slot> slots_;
+  unsigned shift_ = 64;
+  std::size_t count_ = 0;
+};
+
+// Ids of pieces that were met before. Direct-mapped: a newer piece takes the place of an older one.
+class PieceCache {
+ public:
+  PieceCache();
+  // Appends the ids of the piece; false where it is not there.
+  [[nodiscard]] bool find(std::string_view piece, std::uint64_t hash,
+                          std::vector<TokenId>& ids) const;
+  void put(std::string_view piece, std::uint64_t hash, const TokenId* ids, std::size_t count);
+  [[nodiscard]] static bool takes(std::string_view piece) { return piece.size() <= max_bytes; }
+
+ private:
+  static constexpr std::size_t max_bytes = 30;
+  static constexpr std::size_t max_ids = 8;
+  struct alignas(64) Slot {  // one cache line
+    std::array<TokenId, max_ids> ids;
+    std::uint8_t count = 0;
+    std::uint8_t length = 0;
+    std::array<char, max_bytes> bytes;
+  };
+  std::vector<Slot> slots_;
+};
+
+class Bpe {
+ public:
+  // What one encode() needs and the next can use again.
+  struct Scratch;
+
+  // The ids a byte starts as: one, or none where the vocabulary lacks the byte and no fallback.
+  struct Symbol {
+    std::array<TokenId, 2> ids{-1, -1};
+    std::uint8_t count = 0;
+    bool unknown = false;   // becomes the unknown token
+    bool fallback = false;  // spelled as "<0x0A>"
+  };
+
+  MergeTable merges;
+  std::array<Symbol, 256> symbols;
+  std::optional<TokenId> unknown;
+  bool fuse_unknown = false;
+  // A piece that is in the vocabulary becomes its token whatever the merges say.
+  bool ignore_merges = false;
+
+  void encode(std::string_view piece, const Vocabulary& vocabulary, Scratch& scratch,
+              std::vector<TokenId>& ids) const;
+
+ private:
+  void encode_uncached(std::string_view piece, const Vocabulary& vocabulary, Scratch& scratch,
+                       std::vector<TokenId>& ids) const;
+  void append_symbols(std::string_view piece, std::vector<TokenId>& ids) const;
+  // Merges ids[from, end) in place.
+  void merge_short(std::vector<TokenId>& ids, std::size_t from) const;
+  void merge_long(Scratch& scratch, std::vector<TokenId>& ids, std::size_t from) const;
+};
+
+struct Bpe::Scratch {
+  struct Node {
+    TokenId id;
+    std::int32_t previous;
+    std::int32_t next;
+  };
+  struct Candidate {
+    Merge merge;
+    std::int32_t left;
+    TokenId left_id;
+    TokenId right_id;
+  };
+
+  PieceCache cache;
+  std::vector<Node> nodes;
+  std::vector<Candidate> heap;
+};
+
+}  // namespace onset

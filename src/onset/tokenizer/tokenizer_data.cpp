@@ -1,0 +1,74 @@
+#include "onset/tokenizer/tokenizer_data.h"
+
+#include <array>
+#include <cstdio>
+
+#include "onset/base/error.h"
+#include "onset/base/strings.h"
+#include "onset/tokenizer/byte_level.h"
+
+namespace onset {
+namespace {
+
+// "<0x0A>" for every byte of the spelling, or nothing where the vocabulary lacks one.
+Bpe::Symbol fallback_symbol(const Vocabulary& vocabulary, std::string_view spelled) {
+  Bpe::Symbol symbol;
+  for (const char byte : spelled) {
+    std::array<char, 8> name{};
+    std::snprintf(name.data(), name.size(), "<0x%02X>", static_cast<unsigned>(byte) & 0xFFU);
+    const auto id = vocabulary.find(name.data());
+    if (!id) return {};
+    symbol.ids[symbol.count++] = *id;
+  }
+  symbol.fallback = true;
+  return symbol;
+}
+
+}  // namespace
+
+void add_token(TokenizerData& data, const AddedToken& token, const std::string& where) {
+  if (token.content.empty()) return;
+  const auto known = data.vocabulary.find(token.content);
+  require_input(!known || *known == token.id, where, ": added token ", quote(token.content),
+                " has id ", token.id, ", in the vocabulary it has ", known.value_or(-1));
+  require_input(data.vocabulary.add(token.content, token.id), where, ": added token ",
+                quote(token.content), " has id ", token.id, ", which is another token's");
+  if (data.vocabulary.is_added(token.id)) return;
+  data.vocabulary.mark_added(token.id, token.special);
+  data.added.push_back(token);
+}
+
+void set_byte_symbols(TokenizerData& data, bool byte_fallback) {
+  for (unsigned byte = 0; byte < data.bpe.symbols.size(); ++byte) {
+    const std::string bytes(1, static_cast<char>(byte));
+    Bpe::Symbol& symbol = data.bpe.symbols[byte];
+    symbol = {};
+    if (const auto id = data.vocabulary.find_bytes(bytes)) {
+      symbol.ids[0] = *id;
+      symbol.count = 1;
+      continue;
+    }
+    if (byte_fallback) symbol = fallback_symbol(data.vocabulary, spelling_of(bytes));
+    symbol.unknown = symbol.count == 0 && data.bpe.unknown.has_value();
+  }
+}
+
+TokenId MergeReader::id_of(std::string_view spelled) {
+  bytes_.clear();
+  const auto id =
+      append_bytes_of(spelled, bytes_) ? vocabulary_.find_bytes(bytes_) : vocabulary_.find(spelled);
+  require_input(id.has_value(), where_, ": merge ", rank_, ": ", quote(spelled),
+                " is not in the vocabulary");
+  return *id;
+}
+
+void MergeReader::add(std::string_view left, std::string_view right) {
+  joined_.assign(left);
+  joined_.append(right);
+  const TokenId left_id = id_of(left);
+  const TokenId right_id = id_of(right);
+  merges_.set(left_id, right_id, Merge(rank_, id_of(joined_)));
+  ++rank_;
+}
+
+}  // namespace onset

@@ -1,0 +1,57 @@
+// What the loaders make and encode() and decode() read.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "onset/tokenizer/added_tokens.h"
+#include "onset/tokenizer/bpe.h"
+#include "onset/tokenizer/pretokenizer.h"
+#include "onset/tokenizer/tokenizer.h"
+#include "onset/tokenizer/vocabulary.h"
+
+namespace onset {
+
+struct TokenizerData {
+  Vocabulary vocabulary;
+  Bpe bpe;
+  bool nfc = false;
+  Pretokenizer pretokenizer;
+  std::string pretokenizer_name;  // for people
+  std::vector<AddedToken> added;
+  std::vector<TokenId> prefix;  // what add_special puts before a text, and behind it
+  std::vector<TokenId> suffix;
+  SpecialPolicy special;
+  std::optional<std::string> chat_template;
+};
+
+// A folder with tokenizer.json, or that file.
+[[nodiscard]] TokenizerData load_tokenizer_json(const std::filesystem::path& path);
+[[nodiscard]] TokenizerData load_tokenizer_gguf(const std::filesystem::path& path);
+
+// Enters a token that is looked for in the text into `data`, and into its vocabulary where it is
+// not there yet. Throws an input error "WHERE: ..." when its id or its content is another token's.
+void add_token(TokenizerData& data, const AddedToken& token, const std::string& where);
+// The ids that single bytes start as; after the vocabulary is complete.
+void set_byte_symbols(TokenizerData& data, bool byte_fallback);
+
+// Turns "left right" into merges, in the order of their ranks.
+class MergeReader {
+ public:
+  MergeReader(const Vocabulary& vocabulary, MergeTable& merges, std::string where)
+      : vocabulary_(vocabulary), merges_(merges), where_(std::move(where)) {}
+  void add(std::string_view left, std::string_view right);
+
+ private:
+  [[nodiscard]] TokenId id_of(std::string_view spelled);
+
+  const Vocabulary& vocabulary_;
+  MergeTable& merges_;
+  std::string where_;
+  std::string bytes_;
+  std::string joined_;
+  std::uint32_t rank_ = 0;
+};
+
+}  // namespace onset
