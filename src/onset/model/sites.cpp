@@ -37,7 +37,7 @@ Error unknown_site(std::string_view pattern, std::int64_t layers) {
   return usage_error(str_cat("no site is named \"", pattern, "\" (the model has layers 0 to ",
                              layers - 1, ")"),
                      near.empty() ? "sites look like layers.*.resid_post, layers.3.attn_probs, logits"
-                                  : "did you mean " + join(near, ", ") + "?");
+                                  : did_you_mean(near));
 }
 
 std::optional<std::int64_t> parse_layer(std::string_view text, std::int64_t count) {

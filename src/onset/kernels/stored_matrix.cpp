@@ -1,0 +1,140 @@
+#include "onset/kernels/stored_matrix.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+// The BLAS inside libtorch_cpu (Fortran interface, column-major).
+extern "C" void sgemm_(const char* transa, const char* transb, const int* m, const int* n,
+                       const int* k, const float* alpha, const float* a, const int* lda,
+                       const float* b, const int* ldb, const float* beta, float* c, const int* ldc);
+
+namespace onset {
+namespace {
+
+// A panel should stay in the second-level cache while it is multiplied.
+constexpr std::int64_t panel_bytes = 512 * 1024;
+constexpr std::int64_t min_panel_rows = 16;
+constexpr std::int64_t max_panel_rows = 128;
+
+std::int64_t panel_rows(std::int64_t columns) {
+  const std::int64_t fitting = panel_bytes / (columns * static_cast<std::int64_t>(sizeof(float)));
+  return std::clamp(fitting / 16 * 16, min_panel_rows, max_panel_rows);
+}
+
+// Float32 rows [first, first + count): the stored bytes themselves where they are aligned float32,
+// else converted into `buffer`.
+const float* float_rows(const StoredMatrix& weight, std::int64_t first, std::int64_t count,
+                        std::vector<float>& buffer) {
+  const auto bytes = weight.row_range(first, count);
+  const bool aligned = reinterpret_cast<std::uintptr_t>(bytes.data()) % alignof(float) == 0;
+  if (weight.dtype == DType::f32 && aligned) return reinterpret_cast<const float*>(bytes.data());
+  buffer.resize(static_cast<std::size_t>(count * weight.columns));
+  to_float32(weight.dtype, bytes, buffer);
+  return buffer.data();
+}
+
+// out[n, first + r] = sum_c x[n, c] rows[r, c], for r < count. In the BLAS's column-major view
+// out^T (count x N, leading dimension out_columns) = rows (transposed) times x^T.
+void multiply_panel(const float* rows, std::int64_t count, std::int64_t columns, const float* x,
+                    std::int64_t n, float* out, std::int64_t out_columns) {
+  const int m = static_cast<int>(count);
+  const int nn = static_cast<int>(n);
+  const int k = static_cast<int>(columns);
+  const int ldc = static_cast<int>(out_columns);
+  const float one = 1.0F;
+  const float zero = 0.0F;
+  sgemm_("T", "N", &m, &nn, &k, &one, rows, &k, x, &k, &zero, out, &ldc);
+}
+
+at::Tensor aligned_view(const StoredMatrix& weight, at::ScalarType type) {
+  const auto address = reinterpret_cast<std::uintptr_t>(weight.bytes.data());
+  if (address % c10::elementSize(type) != 0) return {};
+  return at::from_blob(const_cast<std::byte*>(weight.bytes.data()), {weight.rows, weight.columns},
+                       at::TensorOptions().dtype(type));
+}
+
+}  // namespace
+
+std::int64_t StoredMatrix::row_bytes() const {
+  const DTypeInfo& info = dtype_info(dtype);
+  return columns / info.block_values * info.block_bytes;
+}
+
+std::span<const std::byte> StoredMatrix::row_range(std::int64_t first, std::int64_t count) const {
+  const auto size = static_cast<std::size_t>(row_bytes());
+  return bytes.subspan(static_cast<std::size_t>(first) * size,
+                       static_cast<std::size_t>(count) * size);
+}
+
+at::Tensor multiply(const at::Tensor& x, const StoredMatrix& weight) {
+  const at::Tensor input = x.contiguous();
+  const std::int64_t n = input.size(0);
+  at::Tensor out = at::empty({n, weight.rows}, input.options());
+  if (n == 0) return out;
+  const float* from = input.const_data_ptr<float>();
+  float* to = out.mutable_data_ptr<float>();
+  const std::int64_t rows = panel_rows(weight.columns);
+  const std::int64_t panels = (weight.rows + rows - 1) / rows;
+  at::parallel_for(0, panels, 1, [&](std::int64_t begin, std::int64_t end) {
+    thread_local std::vector<float> buffer;
+    for (std::int64_t panel = begin; panel < end; ++panel) {
+      const std::int64_t first = panel * rows;
+      const std::int64_t count = std::min(rows, weight.rows - first);
+      multiply_panel(float_rows(weight, first, count, buffer), count, weight.columns, from, n,
+                     to + first, weight.rows);
+    }
+  });
+  return out;
+}
+
+at::Tensor expand(const StoredMatrix& weight, at::ScalarType type) {
+  at::Tensor out = at::empty({weight.rows, weight.columns}, at::TensorOptions().dtype(type));
+  const std::int64_t rows = panel_rows(weight.columns);
+  const std::int64_t panels = (weight.rows + rows - 1) / rows;
+  at::parallel_for(0, panels, 1, [&](std::int64_t begin, std::int64_t end) {
+    thread_local std::vector<float> buffer;
+    for (std::int64_t panel = begin; panel < end; ++panel) {
+      const std::int64_t first = panel * rows;
+      const std::int64_t count = std::min(rows, weight.rows - first);
+      const std::int64_t values = count * weight.columns;
+      const float* from = float_rows(weight, first, count, buffer);
+      const std::int64_t at = first * weight.columns;
+      if (type == at::kFloat) {
+        std::copy_n(from, values, out.mutable_data_ptr<float>() + at);
+      } else if (type == at::kDouble) {
+        std::copy_n(from, values, out.mutable_data_ptr<double>() + at);
+      } else {
+        at::BFloat16* to = out.mutable_data_ptr<at::BFloat16>() + at;
+        std::transform(from, from + values, to, [](float v) { return at::BFloat16(v); });
+      }
+    }
+  });
+  return out;
+}
+
+at::Tensor view_as_tensor(const StoredMatrix& weight, at::ScalarType type) {
+  const bool same = (type == at::kFloat && weight.dtype == DType::f32) ||
+                    (type == at::kBFloat16 && weight.dtype == DType::bf16);
+  return same ? aligned_view(weight, type) : at::Tensor();
+}
+
+at::Tensor gather_rows(const StoredMatrix& weight, std::span<const std::int64_t> ids) {
+  at::Tensor out = at::empty({static_cast<std::int64_t>(ids.size()), weight.columns},
+                             at::TensorOptions().dtype(at::kFloat));
+  float* to = out.mutable_data_ptr<float>();
+  for (const std::int64_t id : ids) {
+    to_float32(weight.dtype, weight.row_range(id, 1),
+               std::span(to, static_cast<std::size_t>(weight.columns)));
+    to += weight.columns;
+  }
+  return out;
+}
+
+bool cpu_has_bf16_products() { return __builtin_cpu_supports("avx512bf16") != 0; }
+
+}  // namespace onset

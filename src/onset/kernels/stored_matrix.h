@@ -1,0 +1,43 @@
+// Products with weights as they are stored: a matrix in mapped memory in any type is multiplied
+// without ever being expanded as a whole. Panels of rows are converted into a small buffer that
+// stays in the cache and multiplied at once by the BLAS in libtorch.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <span>
+
+#include "onset/checkpoint/dtype.h"
+
+namespace onset {
+
+// A weight [rows, columns], row-major; a view, the owner of the bytes outlives it.
+struct StoredMatrix {
+  std::span<const std::byte> bytes;
+  DType dtype = DType::f32;
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+
+  [[nodiscard]] std::int64_t row_bytes() const;
+  [[nodiscard]] std::span<const std::byte> row_range(std::int64_t first, std::int64_t count) const;
+};
+
+// x [N, columns] float32 times the transpose: [N, rows] float32. Not differentiable.
+[[nodiscard]] at::Tensor multiply(const at::Tensor& x, const StoredMatrix& weight);
+
+// All of it as a tensor [rows, columns] of kFloat, kDouble or kBFloat16 (each value converted to
+// float32 first). A copy, converted on all threads.
+[[nodiscard]] at::Tensor expand(const StoredMatrix& weight, at::ScalarType type);
+// The same bytes as a tensor without a copy, where the stored type is `type` and the bytes are
+// aligned for it; else undefined. Must not be written to.
+[[nodiscard]] at::Tensor view_as_tensor(const StoredMatrix& weight, at::ScalarType type);
+
+// Chosen rows as float32 [count, columns]; each id must be in [0, rows).
+[[nodiscard]] at::Tensor gather_rows(const StoredMatrix& weight, std::span<const std::int64_t> ids);
+
+// Whether the CPU multiplies bfloat16 at matrix speed (AVX-512 bf16). Elsewhere the products of
+// bf16 compute are done in float32 on rounded inputs.
+[[nodiscard]] bool cpu_has_bf16_products();
+
+}  // namespace onset

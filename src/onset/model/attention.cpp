@@ -1,0 +1,73 @@
+#include "onset/model/attention.h"
+
+#include <ATen/ATen.h>
+
+#include <limits>
+
+namespace onset {
+namespace {
+
+// True where query row i (position S - T + i) sees key j.
+at::Tensor visible(std::int64_t queries, std::int64_t keys, std::int64_t window) {
+  const at::Tensor q = at::arange(keys - queries, keys).unsqueeze(1);
+  const at::Tensor k = at::arange(keys).unsqueeze(0);
+  at::Tensor mask = k.le(q);
+  if (window > 0) mask = mask.logical_and(k.gt(q - window));
+  return mask;
+}
+
+}  // namespace
+
+at::Tensor fused_attention(const AttentionInput& input, Compute compute) {
+  const std::int64_t queries = input.q.size(0);
+  const std::int64_t heads = input.q.size(1);
+  const std::int64_t dim = input.q.size(2);
+  const std::int64_t groups = input.k.size(0);
+  at::Tensor keys = input.k;
+  at::Tensor values = input.v;
+  if (queries == 1 && input.window > 0 && keys.size(1) > input.window) {
+    keys = keys.narrow(1, keys.size(1) - input.window, input.window);
+    values = values.narrow(1, values.size(1) - input.window, input.window);
+  }
+  const std::int64_t seen = keys.size(1);
+  // The kernel's batch is the key-value heads; its heads, the queries that share one. The shared
+  // keys are repeated by a stride of 0, not copied.
+  at::Tensor q = input.q.view({queries, groups, heads / groups, dim}).permute({1, 2, 0, 3});
+  if (compute == Compute::bf16 && queries > 1) {
+    q = q.to(at::kBFloat16);
+    keys = keys.to(at::kBFloat16);
+    values = values.to(at::kBFloat16);
+  }
+  const std::vector<std::int64_t> shared{groups, heads / groups, seen, dim};
+  const at::Tensor k = keys.unsqueeze(1).expand(shared);
+  const at::Tensor v = values.unsqueeze(1).expand(shared);
+  const bool windowed = input.window > 0 && seen > input.window;
+  const bool causal = queries > 1 && queries == seen && !windowed;
+  std::optional<at::Tensor> mask;
+  if (queries > 1 && !causal) mask = visible(queries, seen, input.window);
+  const at::Tensor out =
+      at::scaled_dot_product_attention(q, k, v, mask, /*dropout_p=*/0.0, causal, input.scale);
+  return out.permute({2, 0, 1, 3}).reshape({queries, heads, dim}).to(input.q.scalar_type());
+}
+
+at::Tensor explicit_attention(const AttentionInput& input, const AttentionHook& on_scores,
+                              const AttentionHook& on_probs) {
+  const std::int64_t queries = input.q.size(0);
+  const std::int64_t heads = input.q.size(1);
+  const std::int64_t dim = input.q.size(2);
+  const std::int64_t groups = input.k.size(0);
+  const std::int64_t keys = input.k.size(1);
+  const at::Tensor q = input.q.view({queries, groups, heads / groups, dim}).permute({1, 2, 0, 3});
+  at::Tensor scores = at::matmul(q, input.k.unsqueeze(1).transpose(2, 3))
+                          .mul(input.scale)
+                          .reshape({heads, queries, keys});
+  scores = scores.masked_fill(visible(queries, keys, input.window).logical_not(),
+                              -std::numeric_limits<double>::infinity());
+  scores = on_scores(std::move(scores));
+  const at::Tensor probs = on_probs(at::softmax(scores, -1));
+  const at::Tensor out =
+      at::matmul(probs.view({groups, heads / groups, queries, keys}), input.v.unsqueeze(1));
+  return out.permute({2, 0, 1, 3}).reshape({queries, heads, dim});
+}
+
+}  // namespace onset

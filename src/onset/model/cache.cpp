@@ -1,0 +1,38 @@
+#include "onset/model/cache.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+namespace onset {
+namespace {
+
+constexpr std::int64_t smallest_capacity = 64;
+
+void write_behind(at::Tensor& store, std::int64_t length, const at::Tensor& fresh) {
+  const std::int64_t needed = length + fresh.size(0);
+  const std::int64_t capacity = store.defined() ? store.size(1) : 0;
+  if (needed > capacity) {
+    at::Tensor larger = at::empty(
+        {fresh.size(1), std::max({needed, 2 * capacity, smallest_capacity}), fresh.size(2)},
+        fresh.options());
+    if (length > 0) larger.narrow(1, 0, length).copy_(store.narrow(1, 0, length));
+    store = std::move(larger);
+  }
+  store.narrow(1, length, fresh.size(0)).copy_(fresh.transpose(0, 1));
+}
+
+}  // namespace
+
+void KvCache::truncate(std::int64_t length) { length_ = std::min(length_, length); }
+
+KvCache::View KvCache::append(std::int64_t layer, const at::Tensor& keys,
+                              const at::Tensor& values) {
+  Layer& store = layers_.at(static_cast<std::size_t>(layer));
+  write_behind(store.keys, length_, keys);
+  write_behind(store.values, length_, values);
+  const std::int64_t total = length_ + keys.size(0);
+  return {store.keys.narrow(1, 0, total), store.values.narrow(1, 0, total)};
+}
+
+}  // namespace onset

@@ -1,0 +1,39 @@
+// The keys and values of one sequence, kept between forward calls.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace onset {
+
+// Keys after RoPE and values, [G, positions, K] per layer. Grows as needed. A forward call that is
+// given a cache continues at position length(); it appends to every layer and advances the length
+// once, so that a call that throws leaves the length, and with it the content, as it was.
+class KvCache {
+ public:
+  explicit KvCache(std::int64_t layer_count) : layers_(static_cast<std::size_t>(layer_count)) {}
+
+  [[nodiscard]] std::int64_t length() const { return length_; }
+  // Forgets the positions from `length` on.
+  void truncate(std::int64_t length);
+
+  struct View {
+    at::Tensor keys;    // [G, S, K], S = length() + new positions
+    at::Tensor values;  // [G, S, K]
+  };
+  // Writes keys and values [T, G, K] behind the first length() positions of the layer.
+  View append(std::int64_t layer, const at::Tensor& keys, const at::Tensor& values);
+  void advance(std::int64_t count) { length_ += count; }
+
+ private:
+  struct Layer {
+    at::Tensor keys;  // [G, capacity, K]
+    at::Tensor values;
+  };
+  std::vector<Layer> layers_;
+  std::int64_t length_ = 0;
+};
+
+}  // namespace onset

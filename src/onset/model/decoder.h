@@ -1,0 +1,82 @@
+// The forward pass: one for all families, for analyses, generation and training alike.
+//
+// Sequences of a call are packed: all activations are [N, ..] with the rows of one sequence after
+// those of the other, N tokens in all, so there is no padding and a row never depends on what it is
+// batched with. Only attention works on one sequence at a time.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "onset/model/cache.h"
+#include "onset/model/hooks.h"
+#include "onset/model/model.h"
+#include "onset/model/rope.h"
+#include "onset/model/weights.h"
+
+namespace onset {
+
+// One sequence's share of a forward call: tokens from position 0 on, or, with a cache, from the
+// cache's length on; their keys and values are then appended to it.
+struct SequenceInput {
+  std::vector<std::int64_t> ids;
+  KvCache* cache = nullptr;
+};
+
+// Rows of a padded batch as sequences: the tokens whose mask is not 0, in order. `ids` and `mask`
+// are [B, T] row-major. Throws a usage error when a row has no token or holes in its mask.
+[[nodiscard]] std::vector<SequenceInput> sequences_of_padded(std::span<const std::int64_t> ids,
+                                                             std::span<const std::int64_t> mask,
+                                                             std::int64_t width);
+
+enum class LogitRows {
+  none,  // the final norm and the head are not computed
+  last,  // [B, V]: the last token of each sequence
+  all,   // [N, V]
+};
+
+struct ForwardResult {
+  at::Tensor hidden;  // [N, D], the residual stream after the last block, before the final norm
+  at::Tensor logits;  // float32 (float64 in f64); undefined with LogitRows::none
+  std::vector<SequenceRows> sequences;
+};
+
+class Decoder {
+ public:
+  // The checkpoint must outlive the decoder.
+  Decoder(const Checkpoint& checkpoint, const ModelConfig& config, const ModelOptions& options,
+          const Log& log);
+
+  // Throws an input error for an empty sequence or an id outside the vocabulary. The caller sets
+  // the autograd mode (c10::InferenceMode where nothing is ever trained).
+  [[nodiscard]] ForwardResult forward(std::span<const SequenceInput> batch, LogitRows rows,
+                                      const Hooks* hooks = nullptr) const;
+
+  [[nodiscard]] const ModelConfig& config() const { return config_; }
+  [[nodiscard]] const ModelWeights& weights() const { return weights_; }
+  [[nodiscard]] KvCache new_cache() const { return KvCache(config_.layer_count()); }
+
+ private:
+  struct Pass;
+
+  [[nodiscard]] at::Tensor embed(std::span<const SequenceInput> batch) const;
+  [[nodiscard]] at::Tensor block(const Pass& pass, std::int64_t layer, at::Tensor stream) const;
+  [[nodiscard]] at::Tensor attention(const Pass& pass, std::int64_t layer,
+                                     const at::Tensor& input) const;
+  [[nodiscard]] at::Tensor ffn(const Pass& pass, std::int64_t layer, const at::Tensor& input) const;
+  [[nodiscard]] at::Tensor final_logits(const Pass& pass, const at::Tensor& hidden,
+                                        LogitRows rows) const;
+  void read_ahead(std::int64_t layer) const;
+  void drop_behind(std::int64_t layer) const;
+
+  const Checkpoint& checkpoint_;
+  ModelConfig config_;
+  ModelOptions options_;
+  ModelWeights weights_;
+  RopeFrequencies rope_;
+};
+
+}  // namespace onset

@@ -1,0 +1,59 @@
+#include "onset/model/layers.h"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+
+namespace onset {
+
+at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& gain, double eps) {
+  const at::Tensor scale = x.square().mean(-1, /*keepdim=*/true).add_(eps).rsqrt_();
+  return x.mul(scale).mul(gain);
+}
+
+RopeTable rope_table(const RopeFrequencies& frequencies, std::span<const SequenceRows> sequences,
+                     std::int64_t rows, at::ScalarType type) {
+  const auto half = static_cast<std::int64_t>(frequencies.inverse.size());
+  at::Tensor cos = at::empty({rows, half}, at::TensorOptions().dtype(at::kDouble));
+  at::Tensor sin = at::empty_like(cos);
+  auto* cos_out = cos.mutable_data_ptr<double>();
+  auto* sin_out = sin.mutable_data_ptr<double>();
+  for (const SequenceRows& sequence : sequences) {
+    for (std::int64_t i = 0; i < sequence.count; ++i) {
+      const auto position = static_cast<float>(sequence.position + i);
+      for (const float inverse : frequencies.inverse) {
+        const auto angle = static_cast<double>(position * inverse);
+        *cos_out++ = std::cos(angle) * frequencies.scale;
+        *sin_out++ = std::sin(angle) * frequencies.scale;
+      }
+    }
+  }
+  return {cos.to(type), sin.to(type)};
+}
+
+at::Tensor rotate(const at::Tensor& x, const RopeTable& table) {
+  const std::int64_t half = table.cos.size(1);
+  const std::int64_t rest = x.size(2) - 2 * half;
+  const at::Tensor cos = table.cos.unsqueeze(1);  // [N, 1, half]
+  const at::Tensor sin = table.sin.unsqueeze(1);
+  const at::Tensor first = x.narrow(2, 0, half);
+  const at::Tensor second = x.narrow(2, half, half);
+  const at::Tensor turned_first = first.mul(cos).sub(second.mul(sin));
+  const at::Tensor turned_second = second.mul(cos).add(first.mul(sin));
+  if (rest == 0) return at::cat({turned_first, turned_second}, 2);
+  return at::cat({turned_first, turned_second, x.narrow(2, 2 * half, rest)}, 2);
+}
+
+at::Tensor gated(Activation activation, const at::Tensor& gate, const at::Tensor& up) {
+  switch (activation) {
+    case Activation::gelu_tanh:
+      return at::gelu(gate, "tanh").mul(up);
+    case Activation::gelu:
+      return at::gelu(gate).mul(up);
+    case Activation::silu:
+      break;
+  }
+  return at::silu(gate).mul(up);
+}
+
+}  // namespace onset

@@ -1,0 +1,34 @@
+// The element-wise parts of a block.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "onset/model/config.h"
+#include "onset/model/hooks.h"
+#include "onset/model/rope.h"
+
+namespace onset {
+
+// x * gain / sqrt(mean(x^2) + eps) over the last dimension, in the type of x (at least float32).
+[[nodiscard]] at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& gain, double eps);
+
+struct RopeTable {
+  at::Tensor cos;  // [N, rotary_dim / 2]
+  at::Tensor sin;
+};
+
+// For the positions of the packed rows. Angles are float32 products of position and frequency, as
+// the reference implementations compute them.
+[[nodiscard]] RopeTable rope_table(const RopeFrequencies& frequencies,
+                                   std::span<const SequenceRows> sequences, std::int64_t rows,
+                                   at::ScalarType type);
+
+// Turns the leading rotary dims of each head: x [N, heads, K]; dims i and i + rotary/2 are a pair.
+[[nodiscard]] at::Tensor rotate(const at::Tensor& x, const RopeTable& table);
+
+// act(gate) * up.
+[[nodiscard]] at::Tensor gated(Activation activation, const at::Tensor& gate, const at::Tensor& up);
+
+}  // namespace onset

@@ -1,0 +1,71 @@
+// Reference tensors and comparisons for tests of the rooms that use torch.
+#pragma once
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+
+#include "onset/base/json.h"
+#include "onset/checkpoint/safetensors.h"
+
+namespace onset::testing {
+
+// A safetensors file of float32 and int64 tensors.
+class ReferenceTensors {
+ public:
+  explicit ReferenceTensors(const std::filesystem::path& path) : file_(read_safetensors(path)) {}
+
+  [[nodiscard]] bool has(const std::string& name) const { return find(name) != nullptr; }
+  [[nodiscard]] at::Tensor get(const std::string& name) const {
+    const TensorInfo* info = find(name);
+    if (info == nullptr) throw std::runtime_error("no reference tensor " + name);
+    const at::ScalarType type = info->dtype == DType::i64 ? at::kLong : at::kFloat;
+    at::Tensor tensor = at::empty(info->shape, at::TensorOptions().dtype(type));
+    const auto bytes = file_.file.bytes().subspan(info->offset, info->bytes);
+    std::memcpy(tensor.mutable_data_ptr(), bytes.data(), bytes.size());
+    return tensor;
+  }
+  [[nodiscard]] std::vector<std::int64_t> ids(const std::string& name) const {
+    const at::Tensor flat = get(name).reshape({-1});
+    return {flat.const_data_ptr<std::int64_t>(),
+            flat.const_data_ptr<std::int64_t>() + flat.numel()};
+  }
+
+ private:
+  [[nodiscard]] const TensorInfo* find(const std::string& name) const {
+    for (const TensorInfo& info : file_.tensors) {
+      if (info.name == name) return &info;
+    }
+    return nullptr;
+  }
+
+  SafetensorsFile file_;
+};
+
+struct Tolerance {
+  double atol = 0;
+  double rtol = 0;
+};
+
+// |found - expected| <= atol + rtol |expected| everywhere; says where it is worst and by how much.
+inline ::testing::AssertionResult close(const at::Tensor& found, const at::Tensor& expected,
+                                        Tolerance tolerance) {
+  if (found.sizes() != expected.sizes()) {
+    return ::testing::AssertionFailure()
+           << "shape " << found.sizes() << ", expected " << expected.sizes();
+  }
+  const at::Tensor a = found.to(at::kDouble);
+  const at::Tensor b = expected.to(at::kDouble);
+  const at::Tensor excess = (a - b).abs() - (b.abs() * tolerance.rtol + tolerance.atol);
+  const at::Tensor bad = excess.nan_to_num(1e30).reshape({-1});
+  if (bad.numel() == 0 || bad.max().item<double>() <= 0) return ::testing::AssertionSuccess();
+  const auto at = bad.argmax().item<std::int64_t>();
+  return ::testing::AssertionFailure()
+         << "at flat index " << at << ": " << a.reshape({-1})[at].item<double>() << ", expected "
+         << b.reshape({-1})[at].item<double>() << "; "
+         << bad.gt(0).sum().item<std::int64_t>() << " of " << bad.numel() << " are off";
+}
+
+}  // namespace onset::testing
