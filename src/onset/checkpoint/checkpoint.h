@@ -37,12 +37,14 @@ enum class CheckpointFormat { safetensors, gguf };
 
 class Checkpoint {
  public:
-  // `path`: a folder with config.json, or a .gguf file. Throws an input error that names the file,
-  // what was expected and what was found.
+  // `path`: a folder with config.json, or a .gguf file (any part of a split one opens all of it).
+  // Throws an input error that names the file, what was expected and what was found.
   static Checkpoint open(const std::filesystem::path& path);
 
   [[nodiscard]] CheckpointFormat format() const { return format_; }
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  // Shards by name, or the GGUF file; of a split one the parts in order, the first with the
+  // metadata.
   [[nodiscard]] const std::vector<MappedFile>& files() const { return files_; }
 
   // Hugging Face: config.json. GGUF: the metadata as one flat object of its keys
