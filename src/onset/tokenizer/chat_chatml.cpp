@@ -1,0 +1,165 @@
+// ChatML and what SmolLM2 and Qwen3 make of it.
+#include "onset/base/error.h"
+#include "onset/tokenizer/chat_formats.h"
+#include "onset/tokenizer/python_text.h"
+#include "onset/tokenizer/unicode.h"
+
+namespace onset {
+namespace {
+
+constexpr std::string_view start = "<|im_start|>";
+constexpr std::string_view end = "<|im_end|>\n";
+constexpr std::string_view think_end = "</think>";
+
+constexpr std::string_view tools_before =
+    "# Tools\n\nYou may call one or more functions to assist with the user query.\n\n"
+    "You are provided with function signatures within <tools></tools> XML tags:\n<tools>";
+constexpr std::string_view tools_after =
+    "\n</tools>\n\nFor each function call, return a json object with function name and arguments "
+    "within <tool_call></tool_call> XML tags:\n<tool_call>\n{\"name\": <function-name>, "
+    "\"arguments\": <args-json-object>}\n</tool_call>";
+
+void append_turn(std::string& text, std::string_view role, std::string_view content) {
+  text.append(start).append(role).append("\n").append(content).append(end);
+}
+
+// What an assistant's turn says, and what it thought before.
+struct Reply {
+  std::string content;
+  std::string reasoning;
+};
+
+Reply reply_of(const ChatMessage& message) {
+  Reply reply{message.content, {}};
+  const auto given = message.source->find("reasoning_content");
+  if (given != message.source->end() && !given->is_null()) {
+    require_input(given->is_string(), "reasoning_content: should be a string, is ",
+                  given->type_name());
+    reply.reasoning = lossy_utf8(given->get_ref<const std::string&>());
+    return reply;
+  }
+  const std::string_view content = message.content;
+  const std::size_t first_end = content.find(think_end);
+  if (first_end == std::string_view::npos) return reply;
+  constexpr std::string_view think_start = "<think>";
+  std::string_view thought = strip_newlines_right(content.substr(0, first_end));
+  if (const std::size_t open = thought.rfind(think_start); open != std::string_view::npos) {
+    thought.remove_prefix(open + think_start.size());
+  }
+  reply.reasoning = strip_newlines_left(thought);
+  reply.content = strip_newlines_left(content.substr(content.rfind(think_end) + think_end.size()));
+  return reply;
+}
+
+// A last user's turn that only hands back results of tools does not count as a query.
+std::size_t last_query(const std::vector<ChatMessage>& messages) {
+  for (std::size_t i = messages.size(); i-- > 0;) {
+    const std::string_view content = messages[i].content;
+    const bool results =
+        content.starts_with("<tool_response>") && content.ends_with("</tool_response>");
+    if (messages[i].role == "user" && !results) return i;
+  }
+  return messages.size() - 1;
+}
+
+void append_tool_call(std::string& text, const OrderedJson& given) {
+  require_input(given.is_object(), "tool_calls: an entry should be an object, is ",
+                given.type_name());
+  const auto function = given.find("function");
+  const OrderedJson& call =
+      function != given.end() && function->is_object() && !function->empty() ? *function : given;
+  const auto name = call.find("name");
+  const auto arguments = call.find("arguments");
+  require_input(name != call.end() && name->is_string(), "tool_calls: an entry has no name");
+  require_input(arguments != call.end(), "tool_calls: an entry has no arguments");
+  text.append("<tool_call>\n{\"name\": \"").append(lossy_utf8(name->get_ref<const std::string&>()));
+  text.append("\", \"arguments\": ");
+  text.append(arguments->is_string() ? lossy_utf8(arguments->get_ref<const std::string&>())
+                                     : python_json(*arguments));
+  text.append("}\n</tool_call>");
+}
+
+void append_tool_calls(std::string& text, const ChatMessage& message, bool has_content) {
+  const auto calls = message.source->find("tool_calls");
+  if (calls == message.source->end() || calls->is_null()) return;
+  require_input(calls->is_array(), "tool_calls: should be an array, is ", calls->type_name());
+  bool newline = has_content;
+  for (const auto& call : *calls) {
+    if (newline) text.append("\n");
+    append_tool_call(text, call);
+    newline = true;
+  }
+}
+
+void append_reply(std::string& text, const ChatMessage& message, bool after_query, bool last) {
+  const Reply reply = reply_of(message);
+  text.append(start).append("assistant\n");
+  if (after_query && (last || !reply.reasoning.empty())) {
+    const auto thought = strip_newlines_left(strip_newlines_right(reply.reasoning));
+    text.append("<think>\n").append(thought).append("\n</think>\n\n");
+    text.append(strip_newlines_left(reply.content));
+  } else {
+    text.append(reply.content);
+  }
+  append_tool_calls(text, message, !reply.content.empty());
+  text.append(end);
+}
+
+// Results of tools that follow each other share one user's turn.
+void append_tool_result(std::string& text, const std::vector<ChatMessage>& messages,
+                        std::size_t i) {
+  if (i == 0 || messages[i - 1].role != "tool") text.append(start).append("user");
+  text.append("\n<tool_response>\n").append(messages[i].content).append("\n</tool_response>");
+  if (i + 1 == messages.size() || messages[i + 1].role != "tool") text.append(end);
+}
+
+void append_system(std::string& text, const ChatMessage* system, const OrderedJson& tools) {
+  require_input(tools.is_null() || tools.is_array(), "tools: should be an array, is ",
+                tools.type_name());
+  if (tools.empty()) {
+    if (system != nullptr) append_turn(text, "system", system->content);
+    return;
+  }
+  text.append(start).append("system\n");
+  if (system != nullptr) text.append(system->content).append("\n\n");
+  text.append(tools_before);
+  for (const auto& tool : tools) text.append("\n").append(python_json(tool));
+  text.append(tools_after).append(end);
+}
+
+}  // namespace
+
+std::string render_smollm2(const std::vector<ChatMessage>& messages, const ChatOptions& options) {
+  std::string text;
+  if (messages.front().role != "system") {
+    append_turn(text, "system",
+                "You are a helpful AI assistant named SmolLM, trained by Hugging Face");
+  }
+  for (const auto& message : messages) append_turn(text, message.role, message.content);
+  if (options.add_generation_prompt) text.append(start).append("assistant\n");
+  return text;
+}
+
+std::string render_qwen3(const std::vector<ChatMessage>& messages, const ChatOptions& options) {
+  std::string text;
+  const bool has_system = messages.front().role == "system";
+  append_system(text, has_system ? &messages.front() : nullptr, options.tools);
+  const std::size_t query = last_query(messages);
+  for (std::size_t i = has_system ? 1 : 0; i < messages.size(); ++i) {
+    const ChatMessage& message = messages[i];
+    if (message.role == "assistant") {
+      append_reply(text, message, i > query, i + 1 == messages.size());
+    } else if (message.role == "tool") {
+      append_tool_result(text, messages, i);
+    } else {
+      append_turn(text, message.role, message.content);
+    }
+  }
+  if (options.add_generation_prompt) {
+    text.append(start).append("assistant\n");
+    if (!options.enable_thinking) text.append("<think>\n\n</think>\n\n");
+  }
+  return text;
+}
+
+}  // namespace onset

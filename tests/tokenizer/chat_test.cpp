@@ -1,0 +1,160 @@
+#include "onset/tokenizer/chat.h"
+
+#include "tokenizer/vocabularies.h"
+
+namespace onset::testing {
+namespace {
+
+ChatOptions options_of(const OrderedJson& row) {
+  ChatOptions options;
+  options.add_generation_prompt = row["add_generation_prompt"].get<bool>();
+  const auto& extra = row["options"];
+  options.enable_thinking = extra.value("enable_thinking", true);
+  if (extra.contains("date_string")) options.date_string = extra["date_string"].get<std::string>();
+  if (extra.contains("tools")) options.tools = extra["tools"];
+  return options;
+}
+
+class ChatFixtures : public ::testing::TestWithParam<std::string> {
+ protected:
+  std::vector<OrderedJson> rows() const {
+    return read_jsonl(testing::data("tokenizers/" + GetParam() + ".chat.jsonl"));
+  }
+};
+
+TEST_P(ChatFixtures, RenderGivesTheTextOfTheTemplate) {
+  const auto all = rows();
+  ASSERT_GE(all.size(), 25U);
+  for (const auto& row : all) {
+    EXPECT_EQ(render_chat(chat_format(GetParam()), row["messages"], options_of(row)),
+              row["text"].get<std::string>())
+        << row.dump();
+  }
+}
+
+// CASES row 5: the template writes BOS where the family has one, so nothing is added on top, and
+// both ways to the ids give the same.
+TEST_P(ChatFixtures, RenderThenEncodeEqualsEncodingTheTextDirectly) {
+  const Tokenizer* tokenizer = tokenizer_of(GetParam());
+  if (tokenizer == nullptr) GTEST_SKIP() << "the demonstration model is not there";
+  for (const auto& row : rows()) {
+    const auto text = render_chat(chat_format(GetParam()), row["messages"], options_of(row));
+    EXPECT_EQ(tokenizer->encode(text), ids_of(row["ids"])) << row.dump();
+    EXPECT_EQ(tokenizer->encode(row["text"].get<std::string>()), ids_of(row["ids"]));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, ChatFixtures,
+                         ::testing::Values("qwen3", "llama3_1", "llama3_1_dated", "smollm2"),
+                         [](const auto& row) { return row.param; });
+
+const OrderedJson hello = OrderedJson::parse(R"([{"role": "user", "content": "Hello"}])");
+
+TEST(Chat, EveryModelsTemplateIsRecognised) {
+  EXPECT_EQ(chat_format_of(qwen3()).name, "qwen3");
+  EXPECT_EQ(chat_format_of(llama3()).name, "llama3_1");
+  if (smollm2() != nullptr) {
+    EXPECT_EQ(chat_format_of(*smollm2()).name, "smollm2");
+  }
+  EXPECT_EQ(
+      recognise_chat_format("{{ '<|start_header_id|>' }} Cutting Knowledge Date <|eot_id|>")->name,
+      "llama3_1_dated");
+}
+
+TEST(Chat, AnotherTemplateIsNotTakenForAKnownOne) {
+  EXPECT_FALSE(recognise_chat_format(""));
+  // Qwen2.5 has another system text, and no thinking.
+  EXPECT_FALSE(
+      recognise_chat_format("<|im_start|>system\nYou are Qwen, created by Alibaba Cloud."));
+  EXPECT_FALSE(recognise_chat_format("{% for message in messages %}[INST] {{ message }}"));
+}
+
+TEST(Chat, EveryFormatHasItsRow) {
+  for (const auto& format : chat_formats()) {
+    EXPECT_EQ(chat_format(format.name).name, format.name);
+    EXPECT_FALSE(format.summary.empty());
+    EXPECT_NE(render_chat(format, hello).find("Hello"), std::string::npos);
+  }
+}
+
+TEST(Chat, AnUnknownNameListsTheKnownOnes) {
+  const auto message = error_of([] { return chat_format("qwen4").name; });
+  EXPECT_NE(message.find("qwen4"), std::string::npos) << message;
+  EXPECT_NE(message.find("llama3_1_dated"), std::string::npos) << message;
+}
+
+TEST(Chat, AnUnknownRoleOrMissingContentIsNamed) {
+  const auto render = [](const char* messages) {
+    return error_of(
+        [&] { return render_chat(chat_format("llama3_1"), OrderedJson::parse(messages)); });
+  };
+  EXPECT_NE(render(R"([{"role": "user", "content": "a"}, {"role": "critic", "content": "b"}])")
+                .find("message 1: role \"critic\""),
+            std::string::npos);
+  EXPECT_NE(render(R"([{"role": "user"}])").find("message 0: has no content"), std::string::npos);
+  EXPECT_NE(render(R"([{"role": "user", "content": null}])").find("no content"), std::string::npos);
+  EXPECT_NE(render(R"([{"role": "user", "content": [1]}])").find("is array"), std::string::npos);
+  EXPECT_NE(render(R"([{"content": "a"}])").find("no role"), std::string::npos);
+  EXPECT_NE(render(R"(["a"])").find("is string"), std::string::npos);
+  EXPECT_NE(render(R"({"role": "user"})").find("should be an array"), std::string::npos);
+  EXPECT_NE(render("[]").find("is empty"), std::string::npos);
+}
+
+TEST(Chat, BrokenToolsAreNamed) {
+  const auto render = [](const char* message, const char* tools) {
+    ChatOptions options;
+    options.tools = OrderedJson::parse(tools);
+    return error_of([&] {
+      return render_chat(chat_format("qwen3"), OrderedJson::array({OrderedJson::parse(message)}),
+                         options);
+    });
+  };
+  EXPECT_NE(render(R"({"role": "user", "content": "a"})", "{\"a\": 1}").find("tools"),
+            std::string::npos);
+  for (const char* calls : {"1", "[1]", "[{}]", R"([{"name": "f"}])", R"([{"arguments": {}}])",
+                            R"([{"function": {"name": 1, "arguments": {}}}])"}) {
+    const auto message =
+        str_cat(R"({"role": "assistant", "content": "", "tool_calls": )", calls, "}");
+    EXPECT_NE(render(message.c_str(), "null").find("tool_calls"), std::string::npos) << calls;
+  }
+}
+
+// str.strip() takes Unicode white space and the four separators of ASCII, no zero-width space.
+TEST(Chat, LlamaTrimsAsPythonDoes) {
+  const auto turn = [](const std::string& content) {
+    OrderedJson messages = OrderedJson::array();
+    messages.push_back({{"role", "user"}, {"content", content}});
+    ChatOptions options;
+    options.add_generation_prompt = false;
+    return render_chat(chat_format("llama3_1"), messages, options);
+  };
+  const auto expected = [](const std::string& content) {
+    return "<|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\n" + content + "<|eot_id|>";
+  };
+  EXPECT_EQ(turn("\u00a0\u3000\x1c\x1f\u0085 \t\r\na\u2028b\u205f"), expected("a\u2028b"));
+  EXPECT_EQ(turn("\u200b a \u200b"), expected("\u200b a \u200b"));
+  EXPECT_EQ(turn(" \n "), expected(""));
+}
+
+// json.dumps(..., ensure_ascii=False) of Python 3.11.
+TEST(Chat, ArgumentsOfToolsAreWrittenAsPythonWritesThem) {
+  const auto call = [](const char* arguments) {
+    OrderedJson messages = hello;
+    messages.push_back({{"role", "assistant"}, {"content", ""}});
+    messages[1]["tool_calls"].push_back(
+        {{"name", "f"}, {"arguments", OrderedJson::parse(arguments)}});
+    const auto text = render_chat(chat_format("qwen3"), messages);
+    const std::string_view before = "\"arguments\": ";
+    const auto start = text.find(before) + before.size();
+    return text.substr(start, text.find("}\n</tool_call>") - start);
+  };
+  EXPECT_EQ(call(R"({"b":1,"a":[true,null,"é<'/\u001f\"\\"]})"),
+            "{\"b\": 1, \"a\": [true, null, \"é<'/\\u001f\\\"\\\\\"]}");
+  EXPECT_EQ(call("[1.0,1e15,1234567890123456.0,1e16,1e22,0.0001,0.00001,-0.0,2.5e-8,0.1]"),
+            "[1.0, 1000000000000000.0, 1234567890123456.0, 1e+16, 1e+22, 0.0001, 1e-05, -0.0, "
+            "2.5e-08, 0.1]");
+  EXPECT_EQ(call("[{},[],-7,18446744073709551615]"), "[{}, [], -7, 18446744073709551615]");
+}
+
+}  // namespace
+}  // namespace onset::testing
