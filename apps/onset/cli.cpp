@@ -42,12 +42,6 @@ std::vector<std::string> split_empty_values(const std::vector<std::string>& argu
   return result;
 }
 
-std::string short_decimal(double value) {
-  char digits[64];
-  const auto end = std::to_chars(std::begin(digits), std::end(digits), value).ptr;
-  return {digits, end};
-}
-
 }  // namespace
 
 CommandLine::CommandLine(std::string verb, std::string usage, std::string summary,
@@ -107,7 +101,7 @@ void CommandLine::texts(std::vector<std::string>& field, const std::string& name
 
 void CommandLine::number(double& field, const std::string& names, std::string value,
                          std::string help) {
-  add_value(names, {"", std::move(value), std::move(help), short_decimal(field)}, false,
+  add_value(names, {"", std::move(value), std::move(help), shortest(field)}, false,
             [&field, name = long_name(names)](const std::string& given) {
               field = parse_number(name, given);
             });

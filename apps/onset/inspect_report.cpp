@@ -235,15 +235,15 @@ OrderedJson inspect_json(const InspectReport& report, OrderedJson run) {
 std::string inspect_text(const InspectReport& report, const std::string& model) {
   std::string types;
   for (const auto& row : report.types) {
-    types += str_cat(types.empty() ? "" : "\n", pad_right(row.name, 7), " ",
-                     pad_left(grouped(row.tensors), 6), " tensors ", " ",
-                     pad_left(human_bytes(static_cast<double>(row.bytes)), 8));
+    types += pad_right(types.empty() ? "types" : "", 14) + pad_right(row.name, 8) +
+             pad_left(grouped(row.tensors), 6) + " tensors" +
+             pad_left(human_bytes(static_cast<double>(row.bytes)), 10) + "\n";
   }
   std::string text = entry(
       "model", str_cat(printable(model, utf8_locale()), " (", format_name(report.checkpoint), ")"));
   text += entry("architecture", architecture_text(report));
   text += entry("parameters", grouped(report.parameters));
-  text += entry("types", types);
+  text += types;
   text += tokenizer_text(report);
   text += entry("memory", memory_text(report.memory));
   if (report.verification) text += verify_text(report);

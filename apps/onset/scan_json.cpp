@@ -6,6 +6,7 @@
 
 #include "onset/base/error.h"
 #include "scan_report.h"
+#include "text.h"
 
 namespace onset::app {
 namespace {
@@ -111,12 +112,6 @@ OrderedJson candidate_json(const std::optional<Candidate>& candidate) {
           {"ratio", finite_or_null(candidate->ratio)}};
 }
 
-std::string number_text(double value) {
-  char digits[64];
-  const auto end = std::to_chars(std::begin(digits), std::end(digits), value).ptr;
-  return {digits, end};
-}
-
 std::string float_text(float value) {
   char digits[64];
   const auto end = std::to_chars(std::begin(digits), std::end(digits), value).ptr;
@@ -180,7 +175,7 @@ std::string scan_csv(const std::vector<ModelScan>& scans) {
         rows += str_cat(csv_text(scan.path), ",", i, ",", layer.layer, ",",
                         float_text(std::abs(largest.value)), ",", largest.token, ",", largest.dim,
                         ",", float_text(largest.value), ",", float_text(layer.median_abs), ",",
-                        number_text(layer.ratio()), ",", layer.massive ? 1 : 0, ",",
+                        shortest(layer.ratio()), ",", layer.massive ? 1 : 0, ",",
                         layer.massive_count, ",", me, "\n");
       }
     }

@@ -54,9 +54,9 @@ std::string header_text(const ModelScan& scan, const TextStyle& style) {
            80, 8) +
       "\n";
   std::string rule =
-      str_cat("massive: |x| > ", compact(result.options.min_ratio), " times the layer's median");
+      str_cat("massive: |x| > ", shortest(result.options.min_ratio), " times the layer's median");
   rule += result.options.rule == ScanRule::absolute
-              ? str_cat(" and > ", compact(result.options.min_abs))
+              ? str_cat(" and > ", shortest(result.options.min_abs))
               : std::string(", lasting a quarter of the layers");
   return text + "rule    " + wrap(rule, 80, 8) + "\n\n";
 }
@@ -133,7 +133,7 @@ std::string layers_text(const ModelScan& scan, const TextStyle& style) {
 std::string part_text(float value, const std::optional<double>& share) {
   const std::string sign = value > 0 ? "+" : "";
   if (!share) return sign + compact(value);
-  return str_cat(sign, compact(value), " (", compact(std::round(*share * 1000) / 10), " %)");
+  return str_cat(sign, compact(value), " (", percent(*share), ")");
 }
 
 std::string stages_text(const ModelScan& scan, const TextStyle& style) {
@@ -141,7 +141,7 @@ std::string stages_text(const ModelScan& scan, const TextStyle& style) {
   const auto& stages = scan.result->prompts[shown].stages;
   if (stages.empty()) {
     return "stages: none; no layer doubles or halves an entry above " +
-           compact(scan.result->options.min_abs) + "\n\n";
+           shortest(scan.result->options.min_abs) + "\n\n";
   }
   const auto token = token_text(scan.prompts[shown], stages.front().token, 40, style);
   std::string text = "stages of token " + token + ", and what each layer adds there\n";
@@ -185,9 +185,7 @@ std::string model_row(const ModelScan& scan, const TextStyle& style) {
     return value ? str_cat(*value) : std::string("-");
   };
   const Stage* stage = birth(scan);
-  const std::string share = stage != nullptr && stage->ffn_share
-                                ? compact(std::round(*stage->ffn_share * 1000) / 10) + " %"
-                                : "-";
+  const std::string share = stage != nullptr && stage->ffn_share ? percent(*stage->ffn_share) : "-";
   const auto& shown = result.prompts[shown_prompt(result)];
   text += pad_left(scan.model["layers"].dump(), 7) + pad_left(layer(result.me_layer), 4) +
           pad_left(layer(result.last_massive_layer), 5) + pad_left(largest_text(shown), 10) +

@@ -30,8 +30,7 @@ std::string writer_text(const Stage& stage) {
   const bool ffn = std::abs(stage.ffn_out) >= std::abs(stage.attn_out);
   const auto& share = ffn ? stage.ffn_share : stage.attn_share;
   std::string text = ffn ? "its FFN" : "its attention";
-  // One digit also where compact() would show fewer.
-  if (share) text += str_cat(" (", compact(std::round(*share * 1000) / 10), " %)");
+  if (share) text += str_cat(" (", percent(*share), ")");
   return text;
 }
 
@@ -109,9 +108,9 @@ std::string absence(const ModelScan& scan, const TextStyle& style) {
            rise_sentence(prompt);
   }
   text += result.options.rule == ScanRule::absolute
-              ? str_cat("No entry is above ", compact(result.options.min_abs), " and above ",
-                        compact(result.options.min_ratio), " times the median of its layer.")
-              : str_cat("No entry stays above ", compact(result.options.min_ratio),
+              ? str_cat("No entry is above ", shortest(result.options.min_abs), " and above ",
+                        shortest(result.options.min_ratio), " times the median of its layer.")
+              : str_cat("No entry stays above ", shortest(result.options.min_ratio),
                         " times the median for a quarter of the layers.");
   if (const auto& candidate = result.candidate) {
     text += str_cat(" The nearest is ", compact(std::abs(candidate->value)), " after ",

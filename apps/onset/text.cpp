@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -181,6 +182,17 @@ std::string compact(double value) {
   if (size < 100) return format("%.2f", value);
   if (size < 10000) return format("%.1f", value);
   return format("%.0f", value);
+}
+
+std::string shortest(double value) {
+  std::array<char, 64> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
+  return {digits.data(), end};
+}
+
+std::string percent(double share) {
+  const double rounded = std::round(share * 1000) / 10;
+  return format("%.1f %%", rounded == 0 ? 0.0 : rounded);  // never "-0.0"
 }
 
 std::string human_bytes(double bytes) {

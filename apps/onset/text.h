@@ -32,6 +32,10 @@ namespace onset::app {
 
 // "0.810", "33.17", "23738": about four digits, at most 8 characters for anything a float holds.
 [[nodiscard]] std::string compact(double value);
+// The shortest decimal that reads back as the same number: "100", "0.5".
+[[nodiscard]] std::string shortest(double value);
+// A share as "99.6 %".
+[[nodiscard]] std::string percent(double share);
 // "98.1 MB", in powers of ten.
 [[nodiscard]] std::string human_bytes(double bytes);
 // "134,515,008".
