@@ -45,7 +45,7 @@ std::string overview() {
       "\n\nVerbs:\n", help_rows(rows), "\nOptions:\n", help_rows(general),
       "\nExamples:\n"
       "  onset scan MODEL\n"
-      "  onset scan MODEL --prompt \"My favorite color is Dark Blue.\" --json -o scan.json\n"
+      "  onset scan MODEL --prompt \"My favorite color is Dark Blue.\" --json -o a.json\n"
       "  onset inspect MODEL --verify\n"
       "  onset tokenize MODEL --text \"Dark Blue.\"\n\n",
       wrap("Results go to standard output, progress and errors to standard error. Exit code: 0 "

@@ -49,7 +49,7 @@ std::string birth_sentence(const ModelScan& scan, const PromptScan& prompt,
       str_cat("Massive activations are born in ", block_text(me, prompt.layers.size()), ": ",
               token_name(encoded, layer.largest.token, style), " reaches ",
               compact(std::abs(layer.largest.value)), " in dimension ", layer.largest.dim, ", ",
-              compact(layer.ratio()), " times the median");
+              compact(layer.ratio()), " times its median");
   if (const auto* stage = stage_at(prompt, me, StageKind::rise)) {
     text += ", written by " + writer_text(*stage);
   } else {
@@ -57,8 +57,8 @@ std::string birth_sentence(const ModelScan& scan, const PromptScan& prompt,
   }
   const auto count = scan.result->prompts.size();
   if (count > 1) {
-    text += str_cat(" (", std::lround(scan.result->agreement * static_cast<double>(count)), " of ",
-                    count, " prompts agree)");
+    text += str_cat("; ", std::lround(scan.result->agreement * static_cast<double>(count)), " of ",
+                    count, " prompts agree");
   }
   return text + ".";
 }

@@ -1,0 +1,136 @@
+// Wrong use, failures, help, and standard output that cannot take the result.
+
+#include "app/program.h"
+#include "onset/base/file.h"
+
+namespace onset::testing {
+namespace {
+
+TEST(CommandLine, HelpAndVersionAreResults) {
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{"--help"},
+                                             {"-h"},
+                                             {"help"},
+                                             {"help", "scan"},
+                                             {"scan", "--help"},
+                                             {"inspect", "-h"},
+                                             {"tokenize", "--help"}}) {
+    const auto outcome = run_onset(arguments);
+    EXPECT_EQ(outcome.code, 0);
+    EXPECT_EQ(outcome.error, "");
+    EXPECT_TRUE(outcome.out.starts_with("usage: onset ")) << outcome.out;
+    EXPECT_NE(outcome.out.find("Examples:"), std::string::npos);
+    EXPECT_LE(widest_line(outcome.out), 80U) << outcome.out;
+  }
+  const auto version = run_onset({"--version"});
+  EXPECT_EQ(version.code, 0);
+  EXPECT_TRUE(version.out.starts_with("onset 0.")) << version.out;
+}
+
+TEST(CommandLine, VerbsThatDoNotExistNameTheNearest) {
+  expect_refusal(run_onset({}), 2, "a verb is missing");
+  expect_refusal(run_onset({"scna", "x"}), 2, "did you mean scan?");
+  expect_refusal(run_onset({"zzzzzzzz"}), 2, "see: onset --help");
+  expect_refusal(run_onset({"--json", "scan"}), 2, "the verb comes first");
+}
+
+TEST(CommandLine, OptionsThatDoNotExistNameTheNearest) {
+  expect_refusal(run_onset({"scan", "x", "--min-rato", "3"}), 2, "did you mean --min-ratio?");
+  expect_refusal(run_onset({"scan", "x", "--promt=a"}), 2, "did you mean --prompt?");
+  expect_refusal(run_onset({"inspect", "x", "--verfy"}), 2, "did you mean --verify?");
+  expect_refusal(run_onset({"tokenize", "x", "--zzzzzz"}), 2, "see: onset tokenize --help");
+}
+
+TEST(CommandLine, MissingAndSurplusArgumentsAreWrongUse) {
+  expect_refusal(run_onset({"scan"}), 2, "needs a model");
+  expect_refusal(run_onset({"inspect"}), 2, "needs a model");
+  expect_refusal(run_onset({"tokenize"}), 2, "needs a model");
+  expect_refusal(run_onset({"inspect", "a", "b"}), 2, "takes one model");
+  expect_refusal(run_onset({"tokenize", "a", "b"}), 2, "--decode");
+  expect_refusal(run_onset({"scan", "x", "--top"}), 2, "--top");
+  expect_refusal(run_onset({"scan", "x", "--json", "--csv"}), 2, "exclude each other");
+}
+
+TEST(CommandLine, NumbersAreStrict) {
+  const std::vector<std::pair<std::string, std::string>> wrong{
+      {"--min-abs", "nan"},    {"--min-abs", "-1"},    {"--min-abs", "-0"},
+      {"--min-abs", "inf"},    {"--min-abs", "1e999"}, {"--min-abs", "5x"},
+      {"--min-abs", ""},       {"--min-ratio", "1,5"}, {"--min-ratio", " 5"},
+      {"--top", "-1"},         {"--top", "1.5"},       {"--top", "99999999999999999999"},
+      {"--threads", "100000"}, {"--threads", "two"},   {"--seed", "-3"},
+      {"--rule", "absolut"},   {"--bos", "maybe"},     {"--compute", "f8"},
+  };
+  for (const auto& [option, value] : wrong) {
+    expect_refusal(run_onset({"scan", "x", option, value}), 2, option);
+  }
+  // An empty value after "=" stays empty and does not take the next argument.
+  expect_refusal(run_onset({"scan", "--min-abs=", "x"}), 2, "\"\" is not a number");
+}
+
+TEST(CommandLine, Float16IsRefusedWithTheReason) {
+  for (const std::string name : {"f16", "float16", "half"}) {
+    const auto outcome = run_onset({"scan", "x", "--compute", name});
+    expect_refusal(outcome, 2, "bf16");
+    EXPECT_NE(outcome.error.find("overflow"), std::string::npos);
+  }
+}
+
+TEST(CommandLine, ModelsThatCannotBeReadFail) {
+  const TemporaryFolder folder;
+  for (const std::string verb : {"scan", "inspect", "tokenize"}) {
+    std::vector<std::string> arguments{verb, "/nowhere/at/all"};
+    expect_refusal(run_onset(arguments), 1, "/nowhere/at/all");
+    arguments[1] = folder.path().string();
+    expect_refusal(run_onset(arguments), 1, folder.path().string());
+    arguments[1] = folder.write("text.gguf", "no model").string();
+    expect_refusal(run_onset(arguments), 1, "text.gguf");
+  }
+}
+
+TEST(CommandLine, StandardOutputThatFailsIsAFailure) {
+  const std::vector<std::vector<std::string>> calls{
+      {"--help"},
+      {"scan", "--help"},
+      {"inspect", model_path("llama")},
+      {"scan", model_path("llama_me"), "--ids", "1,2,3"},
+      {"tokenize", unpacked("tokenizers/qwen3").string(), "--text", "a"}};
+  for (const auto& arguments : calls) {
+    const auto full = run_onset(arguments, {.output = "/dev/full"});
+    expect_refusal(full, 1, "standard output");
+    const auto left = run_onset(arguments, {.reader_left = true});
+    expect_refusal(left, 1, "its reader left");
+    const auto closed = run_onset(arguments, {.output_closed = true});
+    expect_refusal(closed, 1, "standard output is closed");
+  }
+}
+
+TEST(CommandLine, OutputFilesAppearWholeOrNotAtAll) {
+  const TemporaryFolder folder;
+  const auto file = (folder.path() / "result.json").string();
+  const auto outcome = run_onset({"inspect", model_path("llama"), "--json", "-o", file});
+  EXPECT_EQ(outcome.code, 0) << outcome.error;
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_TRUE(OrderedJson::parse(read_file(file)).contains("model"));
+
+  const auto missing = (folder.path() / "missing" / "result.json").string();
+  expect_refusal(run_onset({"inspect", model_path("llama"), "-o", missing}), 1, missing);
+  expect_refusal(run_onset({"inspect", model_path("llama"), "-o", folder.path().string()}), 1,
+                 "is a folder");
+  expect_refusal(run_onset({"inspect", "/nowhere", "-o", (folder.path() / "b").string()}), 1,
+                 "/nowhere");
+  std::size_t files = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+    ++files;
+  }
+  EXPECT_EQ(files, 1U) << "only the result that was completed";
+}
+
+TEST(CommandLine, NothingIsColouredOrAnimatedOffATerminal) {
+  const auto outcome = run_onset({"scan", model_path("llama_me"), "--ids", "1,2,3"});
+  EXPECT_EQ(outcome.code, 0) << outcome.error;
+  EXPECT_EQ(outcome.out.find('\x1b'), std::string::npos);
+  EXPECT_EQ(outcome.error, "");
+}
+
+}  // namespace
+}  // namespace onset::testing

@@ -1,0 +1,152 @@
+// onset inspect: what it says of the fixtures, of unknown architectures, and of broken values.
+
+#include <cstring>
+#include <limits>
+
+#include "app/program.h"
+#include "onset/base/error.h"
+#include "onset/checkpoint/safetensors.h"
+
+namespace onset::testing {
+namespace {
+
+constexpr const char* strange_config = R"({"model_type": "strange_net", "hidden_size": 4})";
+
+NamedTensor float_tensor(const std::string& name, const std::vector<float>& values) {
+  NamedTensor tensor{name, DType::f32, {static_cast<std::int64_t>(values.size())}, {}};
+  tensor.data.resize(values.size() * sizeof(float));
+  std::memcpy(tensor.data.data(), values.data(), tensor.data.size());
+  return tensor;
+}
+
+// A folder of an architecture that nobody knows, with one tensor.
+void write_strange_model(const TemporaryFolder& folder, const std::vector<float>& values) {
+  static_cast<void>(folder.write("config.json", strange_config));
+  write_safetensors(folder.path() / "model.safetensors",
+                    {float_tensor("layers.0.weight", values), float_tensor("sound", {1, -2})});
+}
+
+TEST(Inspect, SaysWhatAModelIsMadeOf) {
+  const auto outcome = run_onset({"inspect", model_path("llama"), "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.error;
+  const auto found = outcome.json();
+  const auto& model = found["model"];
+  const auto reference =
+      OrderedJson::parse(read_file(testing::data("models/llama/reference.json")));
+  EXPECT_EQ(model["architecture"], "llama");
+  EXPECT_EQ(model["format"], "safetensors");
+  EXPECT_EQ(model["supported"], true);
+  EXPECT_EQ(model["parameters"], reference["parameters"]);
+  EXPECT_EQ(model["layers"], reference["config"]["num_hidden_layers"]);
+  EXPECT_EQ(model["hidden"], reference["config"]["hidden_size"]);
+  EXPECT_EQ(model["kv_heads"], reference["config"]["num_key_value_heads"]);
+  EXPECT_TRUE(found["tokenizer"].is_null());
+  // All weights are float32: as stored and as float32 is the same.
+  EXPECT_EQ(found["memory"]["stored"], reference["parameters"].get<std::int64_t>() * 4);
+  EXPECT_EQ(found["memory"]["float32"], found["memory"]["stored"]);
+  // 1,000 tokens x 2 (K and V) x 3 layers x 2 KV heads x 16 dims x 4 bytes.
+  EXPECT_EQ(found["memory"]["kv_cache_per_1k_tokens"], 1000 * 2 * 3 * 2 * 16 * 4);
+  EXPECT_FALSE(found.contains("tensors"));
+}
+
+TEST(Inspect, ListsTensors) {
+  const auto reference =
+      OrderedJson::parse(read_file(testing::data("models/llama/reference.json")));
+  const auto found = run_onset({"inspect", model_path("llama"), "--json", "--tensors"}).json();
+  ASSERT_EQ(found["tensors"].size(), reference["tensor_names"].size());
+  std::int64_t bytes = 0;
+  for (std::size_t i = 0; i < found["tensors"].size(); ++i) {
+    EXPECT_EQ(found["tensors"][i]["name"], reference["tensor_names"][i]);
+    EXPECT_EQ(found["tensors"][i]["dtype"], "F32");
+    bytes += found["tensors"][i]["bytes"].get<std::int64_t>();
+  }
+  EXPECT_EQ(bytes, found["memory"]["stored"].get<std::int64_t>());
+  const auto table = run_onset({"inspect", model_path("llama"), "--tensors"});
+  EXPECT_NE(table.out.find("model.layers.1.mlp.down_proj.weight"), std::string::npos);
+  EXPECT_LE(widest_line(table.out), 80U) << table.out;
+}
+
+TEST(Inspect, SoundModelsVerify) {
+  for (const std::string name : {"llama", "llama_gguf/q4_0.gguf", "llama_gguf/bf16.gguf"}) {
+    const auto outcome = run_onset({"inspect", model_path(name), "--verify", "--json"});
+    EXPECT_EQ(outcome.code, 0) << outcome.error;
+    const auto verify = outcome.json()["verify"];
+    EXPECT_EQ(verify["sound"], true);
+    EXPECT_EQ(verify["problems"], OrderedJson::array());
+    EXPECT_EQ(verify["bytes"], outcome.json()["memory"]["stored"]);
+    EXPECT_EQ(verify["tensors_judged"], verify["tensors"]);
+  }
+}
+
+TEST(Inspect, UnknownArchitecturesAreListedAllTheSame) {
+  const TemporaryFolder folder;
+  write_strange_model(folder, {1, 2, 3});
+  const auto outcome = run_onset({"inspect", folder.path().string(), "--json", "--tensors"});
+  ASSERT_EQ(outcome.code, 0) << outcome.error;
+  const auto found = outcome.json();
+  EXPECT_EQ(found["model"]["architecture"], "strange_net");
+  EXPECT_EQ(found["model"]["supported"], false);
+  EXPECT_NE(found["model"]["problem"].get<std::string>().find("strange_net"), std::string::npos);
+  EXPECT_EQ(found["tensors"].size(), 2U);
+  EXPECT_TRUE(found["memory"]["kv_cache_per_1k_tokens"].is_null());
+  const auto table = run_onset({"inspect", folder.path().string()});
+  EXPECT_EQ(table.code, 0);
+  EXPECT_NE(table.out.find("strange_net"), std::string::npos);
+}
+
+TEST(Inspect, VerifyFindsWhatIsNotFinite) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const TemporaryFolder folder;
+  write_strange_model(folder, {1.5F, -nan, 0.25F, -infinity, infinity, nan, -7});
+  const auto outcome = run_onset({"inspect", folder.path().string(), "--verify", "--json"});
+  EXPECT_EQ(outcome.code, 1);
+  const auto verify = outcome.json()["verify"];
+  EXPECT_EQ(verify["sound"], false);
+  ASSERT_EQ(verify["problems"].size(), 1U);
+  const auto& problem = verify["problems"][0];
+  EXPECT_EQ(problem["name"], "layers.0.weight");
+  EXPECT_EQ(problem["nan"], 2);
+  EXPECT_EQ(problem["infinite"], 2);
+  EXPECT_EQ(problem["first_bad"], 1);
+  EXPECT_EQ(problem["min"], -7);
+  EXPECT_EQ(problem["max"], 1.5);
+  const auto table = run_onset({"inspect", folder.path().string(), "--verify"});
+  EXPECT_EQ(table.code, 1);
+  EXPECT_NE(table.out.find("layers.0.weight: 2 NaN, 2 infinite"), std::string::npos) << table.out;
+}
+
+TEST(Inspect, VerifyFindsRangesAcrossPieces) {
+  // More elements than one piece of work holds (2^20), the extremes in different pieces.
+  std::vector<float> values((std::size_t{1} << 20) * 2 + 5, 0.5F);
+  values[3] = -3;
+  values.back() = 9;
+  const TemporaryFolder folder;
+  write_strange_model(folder, values);
+  const std::vector<std::string> call{
+      "inspect", folder.path().string(), "--verify", "--json", "--tensors", "--threads", "3"};
+  const auto sound = run_onset(call);
+  EXPECT_EQ(sound.code, 0) << sound.error;
+  EXPECT_EQ(sound.json()["tensors"][0]["min"], -3);
+  EXPECT_EQ(sound.json()["tensors"][0]["max"], 9);
+  values[(std::size_t{1} << 20) + 7] = std::numeric_limits<float>::quiet_NaN();
+  values[(std::size_t{1} << 20) * 2 + 1] = std::numeric_limits<float>::infinity();
+  write_strange_model(folder, values);
+  const auto problem = run_onset(call).json()["verify"]["problems"][0];
+  EXPECT_EQ(problem["nan"], 1);
+  EXPECT_EQ(problem["infinite"], 1);
+  EXPECT_EQ(problem["first_bad"], (1 << 20) + 7);
+}
+
+TEST(Inspect, TheDemonstrationModelHasATokenizer) {
+  if (demo_model().empty()) GTEST_SKIP() << "scripts/setup did not fetch it";
+  const auto found = run_onset({"inspect", demo_model().string(), "--json"}).json();
+  EXPECT_EQ(found["model"]["layers"], 30);
+  EXPECT_EQ(found["model"]["parameters"], 134515008);
+  EXPECT_EQ(found["tokenizer"]["chat_format"], "smollm2");
+  EXPECT_EQ(found["tokenizer"]["add_bos"], false);
+  EXPECT_EQ(found["tokenizer"]["eos"][0]["piece"], "<|im_end|>");
+}
+
+}  // namespace
+}  // namespace onset::testing

@@ -1,0 +1,347 @@
+// onset scan: what it finds, judged by the reference states and the definitions of DESIGN section
+// 4 restated here.
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <set>
+
+#include "app/program.h"
+#include "onset/base/error.h"
+#include "onset/checkpoint/safetensors.h"
+
+namespace onset::testing {
+namespace {
+
+constexpr double min_abs = 100;
+constexpr double min_ratio = 1000;
+
+template <typename Number>
+std::vector<Number> read_tensor(const SafetensorsFile& file, const std::string& name) {
+  for (const auto& tensor : file.tensors) {
+    if (tensor.name != name) continue;
+    std::vector<Number> values(tensor.bytes / sizeof(Number));
+    std::memcpy(values.data(), file.file.bytes().data() + tensor.offset, tensor.bytes);
+    return values;
+  }
+  ADD_FAILURE() << "no tensor " << name;
+  return {};
+}
+
+// Prompt b of a fixture and its reference states.
+struct Reference {
+  std::string ids;            // "1,5,9"
+  std::size_t token_count;    // T
+  std::vector<float> states;  // [L + 1, T, D]
+  std::size_t hidden;         // D
+
+  [[nodiscard]] std::size_t layers() const { return states.size() / (token_count * hidden) - 1; }
+  // After block l.
+  [[nodiscard]] std::vector<float> after(std::size_t layer) const {
+    const auto size = static_cast<std::ptrdiff_t>(token_count * hidden);
+    const auto begin = states.begin() + static_cast<std::ptrdiff_t>(layer + 1) * size;
+    return {begin, begin + size};
+  }
+};
+
+Reference reference_of(const std::string& model) {
+  const auto file = read_safetensors(testing::data("models/" + model + "/reference.safetensors"));
+  const auto ids = read_tensor<std::int64_t>(file, "input_ids.b");
+  Reference reference{"", ids.size(), read_tensor<float>(file, "hidden.b"), 0};
+  for (const auto id : ids) reference.ids += str_cat(reference.ids.empty() ? "" : ",", id);
+  for (const auto& tensor : file.tensors) {
+    if (tensor.name == "hidden.b") reference.hidden = static_cast<std::size_t>(tensor.shape[2]);
+  }
+  return reference;
+}
+
+float lower_median(std::vector<float> values) {
+  for (auto& value : values) value = std::abs(value);
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+float largest(const std::vector<float>& values) {
+  float result = 0;
+  for (const auto value : values) result = std::max(result, std::abs(value));
+  return result;
+}
+
+// Dims with an entry above both thresholds, by the formula.
+std::set<std::size_t> massive_dims(const std::vector<float>& state, std::size_t hidden) {
+  const double median = lower_median(state);
+  std::set<std::size_t> dims;
+  for (std::size_t i = 0; i < state.size(); ++i) {
+    const double size = std::abs(state[i]);
+    if (size > min_abs && size > min_ratio * median) dims.insert(i % hidden);
+  }
+  return dims;
+}
+
+// Text with every line break as a space: where a sentence is wrapped does not matter.
+std::string unwrapped(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
+class PlantedModels : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(PlantedModels, ReportThePlantedLayerAndDims) {
+  const auto reference = reference_of(GetParam());
+  const auto outcome =
+      run_onset({"scan", model_path(GetParam()), "--ids", reference.ids, "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.error;
+  const auto found = outcome.json();
+  EXPECT_EQ(found["me_layer"], 1);
+  EXPECT_EQ(found["agreement"], 1.0);
+  EXPECT_EQ(found["massive_tokens"], OrderedJson::array({"first"}));
+  EXPECT_TRUE(found["candidate"].is_null());
+  EXPECT_TRUE(found["note"].is_null());
+  EXPECT_EQ(found["model"]["bos"], "none");
+
+  std::set<std::size_t> dims;
+  const auto& layers = found["prompts"][0]["layers"];
+  ASSERT_EQ(layers.size(), reference.layers());
+  for (std::size_t l = 0; l < reference.layers(); ++l) {
+    const auto state = reference.after(l);
+    const double maximum = largest(state);
+    EXPECT_NEAR(layers[l]["max_abs"].get<double>(), maximum, 1e-5 * maximum);
+    EXPECT_NEAR(layers[l]["median_abs"].get<double>(), lower_median(state), 5e-4);
+    const auto token = layers[l]["token"].get<std::size_t>();
+    const auto dim = layers[l]["dim"].get<std::size_t>();
+    EXPECT_NEAR(std::abs(state[token * reference.hidden + dim]), maximum, 1e-5 * maximum);
+    const auto expected = massive_dims(state, reference.hidden);
+    EXPECT_EQ(layers[l]["massive"], !expected.empty());
+    dims.insert(expected.begin(), expected.end());
+  }
+  EXPECT_EQ(found["massive_dims"].get<std::set<std::size_t>>(), dims);
+  EXPECT_EQ(found["last_massive_layer"], reference.layers() - 1);
+}
+
+TEST_P(PlantedModels, AttributeTheRiseToTheFfn) {
+  const auto reference = reference_of(GetParam());
+  const auto found =
+      run_onset({"scan", model_path(GetParam()), "--ids", reference.ids, "--json"}).json();
+  const auto& stages = found["stages"];
+  const auto birth = std::find_if(stages.begin(), stages.end(), [](const OrderedJson& stage) {
+    return stage["layer"] == 1 && stage["kind"] == "rise";
+  });
+  ASSERT_NE(birth, stages.end()) << stages;
+  EXPECT_GT((*birth)["ffn_share"].get<double>(), 0.95);
+  const auto sum = (*birth)["resid_pre"].get<float>() + (*birth)["attn_out"].get<float>() +
+                   (*birth)["ffn_out"].get<float>();
+  EXPECT_EQ(std::abs(sum), (*birth)["after"].get<float>());
+  EXPECT_NEAR((*birth)["attn_share"].get<double>() + (*birth)["ffn_share"].get<double>(), 1, 1e-9);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, PlantedModels,
+                         ::testing::Values("llama_me", "qwen3_me", "mistral_me"),
+                         [](const auto& family) { return family.param; });
+
+TEST(Scan, PlainModelsHaveNone) {
+  for (const std::string model : {"llama", "llama3", "mistral", "qwen2", "qwen3"}) {
+    const auto outcome = run_onset(
+        {"scan", model_path(model), "--ids", reference_of(model).ids, "--json", "--quiet"});
+    ASSERT_EQ(outcome.code, 0) << outcome.error;
+    const auto found = outcome.json();
+    EXPECT_TRUE(found["me_layer"].is_null());
+    EXPECT_TRUE(found["last_massive_layer"].is_null());
+    EXPECT_EQ(found["massive_dims"], OrderedJson::array());
+    EXPECT_EQ(found["note"], "below_rule");
+    for (const auto* key : {"layer", "token", "dim", "value", "ratio"}) {
+      EXPECT_TRUE(found["candidate"][key].is_number()) << key;
+    }
+  }
+}
+
+TEST(Scan, GgufEqualsSafetensors) {
+  const auto ids = reference_of("llama_me").ids;
+  auto folder = run_onset({"scan", model_path("llama_me"), "--ids", ids, "--json"}).json();
+  auto gguf = run_onset({"scan", model_path("llama_me/f32.gguf"), "--ids", ids, "--json"}).json();
+  EXPECT_EQ(folder["model"]["format"], "safetensors");
+  EXPECT_EQ(gguf["model"]["format"], "gguf");
+  EXPECT_EQ(gguf["prompts"], folder["prompts"]);
+}
+
+TEST(Scan, VolatileThingsStandUnderRunOnly) {
+  const std::vector<std::string> call{"scan", model_path("llama_me"), "--ids", "1,2,3", "--json"};
+  auto first = run_onset(call).json();
+  auto second = run_onset(call).json();
+  for (const auto* key : {"version", "command", "started", "seconds", "peak_memory_bytes",
+                          "threads", "compute", "seed", "paths"}) {
+    EXPECT_TRUE(first["run"].contains(key)) << key;
+  }
+  EXPECT_EQ(first["run"]["compute"], "f32");
+  first.erase("run");
+  second.erase("run");
+  EXPECT_EQ(first.dump(), second.dump());
+  for (const auto* key :
+       {"model", "rule", "me_layer", "agreement", "last_massive_layer", "massive_dims",
+        "massive_tokens", "candidate", "note", "stages", "prompts"}) {
+    EXPECT_TRUE(first.contains(key)) << key;
+  }
+}
+
+TEST(Scan, TablesFitEightyColumnsAndTheLocale) {
+  const auto ids = reference_of("llama_me").ids;
+  const auto table = run_onset({"scan", model_path("llama_me"), "--ids", ids, "--ids", "1,4"});
+  ASSERT_EQ(table.code, 0) << table.error;
+  EXPECT_NE(unwrapped(table.out).find("Massive activations are born in layer 1 (block 2 of 3)"),
+            std::string::npos)
+      << table.out;
+  EXPECT_NE(table.out.find("\xE2\x96\x88"), std::string::npos);
+  const auto ascii = run_onset({"scan", model_path("llama_me"), "--ids", ids}, {.locale = "C"});
+  EXPECT_TRUE(std::all_of(ascii.out.begin(), ascii.out.end(),
+                          [](char c) { return static_cast<unsigned char>(c) < 0x80; }));
+}
+
+TEST(Scan, CsvHasOneRowForEachPromptAndLayer) {
+  const auto outcome =
+      run_onset({"scan", model_path("llama_me"), "--ids", "1,2,3", "--ids", "1,4,5", "--csv"});
+  ASSERT_EQ(outcome.code, 0) << outcome.error;
+  EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 1 + 2 * 3);
+  EXPECT_TRUE(outcome.out.starts_with("model,prompt,layer,max_abs,token,dim,value,median_abs,"));
+}
+
+TEST(Scan, OneFailingModelDoesNotHideTheOthers) {
+  const std::vector<std::string> call{
+      "scan", model_path("llama_me"), "/nowhere", model_path("llama"), "--ids", "1,2,3"};
+  const auto table = run_onset(call);
+  EXPECT_EQ(table.code, 1);
+  EXPECT_NE(table.out.find("llama_me"), std::string::npos);
+  EXPECT_NE(table.error.find("/nowhere"), std::string::npos);
+  EXPECT_LE(widest_line(table.out), 80U);
+  auto json_call = call;
+  json_call.emplace_back("--json");
+  const auto json = run_onset(json_call);
+  EXPECT_EQ(json.code, 1);
+  const auto found = json.json();
+  ASSERT_EQ(found["models"].size(), 3U);
+  EXPECT_EQ(found["models"][0]["me_layer"], 1);
+  EXPECT_TRUE(found["models"][1]["error"]["message"].is_string());
+  EXPECT_TRUE(found["models"][2]["me_layer"].is_null());
+}
+
+TEST(Scan, PromptsThatCannotBeScannedAreRefused) {
+  const auto model = model_path("llama_me");
+  expect_refusal(run_onset({"scan", model, "--prompt", ""}), 2, "--prompt 1 is empty");
+  expect_refusal(run_onset({"scan", model, "--ids", ""}), 2, "--ids is empty");
+  expect_refusal(run_onset({"scan", model, "--ids", "1,a"}), 2, "\"a\"");
+  expect_refusal(run_onset({"scan", model, "--ids", "1,-5"}), 2, "\"-5\"");
+  expect_refusal(run_onset({"scan", model, "--ids", "1,99999999999"}), 2, "99999999999");
+  expect_refusal(run_onset({"scan", model, "--ids", "1,256"}), 1, "256");
+  // The fixtures have no tokenizer: a text cannot be encoded, and the hint says what can be done.
+  expect_refusal(run_onset({"scan", model, "--prompt", "hi"}), 1, "--ids");
+  const TemporaryFolder folder;
+  expect_refusal(run_onset({"scan", model, "--jsonl", folder.write("empty.jsonl", "\n").string()}),
+                 1, "holds no prompt");
+  expect_refusal(
+      run_onset({"scan", model, "--jsonl", folder.write("a.jsonl", "{\"ids\":[]}").string()}), 1,
+      "a.jsonl:1");
+}
+
+TEST(Scan, AHugeTopListsWhatThereIs) {
+  const auto outcome =
+      run_onset({"scan", model_path("llama_me"), "--ids", "1,2", "--top", "1000000000", "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.error;
+  EXPECT_EQ(outcome.json()["prompts"][0]["layers"][0]["top"].size(), 2U * 64U);
+  const auto none =
+      run_onset({"scan", model_path("llama_me"), "--ids", "1,2", "--top", "0", "--json"});
+  EXPECT_EQ(none.json()["prompts"][0]["layers"][0]["top"].size(), 0U);
+}
+
+TEST(Scan, ThresholdsAreThoseGiven) {
+  const auto found =
+      run_onset({"scan", model_path("llama_me"), "--ids", reference_of("llama_me").ids, "--min-abs",
+                 "5", "--min-ratio", "500", "--json"})
+          .json();
+  EXPECT_EQ(found["rule"]["min_abs"], 5);
+  EXPECT_EQ(found["rule"]["min_ratio"], 500);
+  // Both planted dims are above 500 times the median.
+  EXPECT_EQ(found["massive_dims"], OrderedJson::array({22, 48}));
+}
+
+TEST(Scan, BosYesPutsItOnceBeforeIds) {
+  const auto found = run_onset({"scan", model_path("llama_me"), "--ids", "5,6", "--ids", "1,6",
+                                "--bos", "yes", "--json"})
+                         .json();
+  EXPECT_EQ(found["model"]["bos"], 1);
+  EXPECT_EQ(found["prompts"][0]["ids"], OrderedJson::array({1, 5, 6}));
+  EXPECT_EQ(found["prompts"][0]["bos_added"], true);
+  EXPECT_EQ(found["prompts"][1]["ids"], OrderedJson::array({1, 6}));
+  EXPECT_EQ(found["prompts"][1]["bos_added"], false);
+}
+
+class ScanDemo : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (demo_model().empty()) GTEST_SKIP() << "scripts/setup did not fetch the model";
+  }
+  static std::string model() { return demo_model().string(); }
+};
+
+TEST_F(ScanDemo, FindsLayer11InThePapersPrompt) {
+  const auto outcome =
+      run_onset({"scan", model(), "--prompt", "My favorite color is Dark Blue.", "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.error;
+  const auto found = outcome.json();
+  EXPECT_EQ(found["me_layer"], 11);
+  EXPECT_EQ(found["last_massive_layer"], 27);
+  EXPECT_EQ(found["massive_dims"], OrderedJson::array({507}));
+  EXPECT_EQ(found["model"]["bos"], "none");
+  EXPECT_EQ(found["prompts"][0]["ids"],
+            OrderedJson::array({5965, 4932, 2380, 314, 15693, 10062, 30}));
+  std::vector<int> rises;
+  std::vector<int> falls;
+  for (const auto& stage : found["stages"]) {
+    (stage["kind"] == "rise" ? rises : falls).push_back(stage["layer"].get<int>());
+    if (stage["layer"] != 11) continue;
+    EXPECT_NEAR(stage["after"].get<double>(), 23738, 23.738);
+    EXPECT_GT(stage["ffn_share"].get<double>(), 0.95);
+  }
+  EXPECT_EQ(rises, (std::vector<int>{1, 2, 11}));
+  EXPECT_EQ(falls, (std::vector<int>{9, 10, 28, 29}));
+}
+
+TEST_F(ScanDemo, BuiltInTextsAgree) {
+  const auto found = run_onset({"scan", model(), "--json"}).json();
+  EXPECT_EQ(found["prompts"].size(), 8U);
+  EXPECT_EQ(found["prompts"][0]["text"], "My favorite color is Dark Blue.");
+  EXPECT_EQ(found["me_layer"], 11);
+  EXPECT_EQ(found["agreement"], 1.0);
+  for (const auto& prompt : found["prompts"]) {
+    EXPECT_GE(prompt["ids"].size(), 7U);
+    EXPECT_LE(prompt["ids"].size(), 40U);
+  }
+  const auto table = run_onset({"scan", model()});
+  EXPECT_LE(widest_line(table.out), 80U) << table.out;
+  EXPECT_NE(unwrapped(table.out).find("8 of 8 prompts agree"), std::string::npos) << table.out;
+}
+
+TEST_F(ScanDemo, PromptsWithoutAYardstickSaySo) {
+  const auto short_prompt = run_onset({"scan", model(), "--prompt", "Hello"});
+  EXPECT_NE(short_prompt.out.find("No ME layer."), std::string::npos) << short_prompt.out;
+  EXPECT_NE(unwrapped(short_prompt.out).find("The largest rise is in layer 11"), std::string::npos)
+      << short_prompt.out;
+  const auto found = run_onset({"scan", model(), "--ids", "260,260,260,260", "--json"}).json();
+  EXPECT_EQ(found["note"], "uniform");
+  EXPECT_TRUE(found["me_layer"].is_null());
+}
+
+TEST_F(ScanDemo, ChatsAreRendered) {
+  const auto found =
+      run_onset({"scan", model(), "--chat", "--prompt", "What is the capital of France?", "--json"})
+          .json();
+  // The ids of tests/data/smollm2/scan.json, prompt "chat".
+  const auto reference = OrderedJson::parse(read_file(testing::data("smollm2/scan.json")));
+  for (const auto& prompt : reference["prompts"]) {
+    if (prompt["name"] == "chat") {
+      EXPECT_EQ(found["prompts"][0]["ids"], prompt["ids"]);
+    }
+  }
+  EXPECT_EQ(found["me_layer"], 11);
+}
+
+}  // namespace
+}  // namespace onset::testing

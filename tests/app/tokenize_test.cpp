@@ -1,0 +1,172 @@
+// onset tokenize against the rows of the reference tokenizers.
+
+#include "app/program.h"
+#include "onset/base/error.h"
+#include "onset/base/file.h"
+
+namespace onset::testing {
+namespace {
+
+std::string fixture(const std::string& name) {
+  return testing::data("tokenizers/" + name).string();
+}
+
+class TokenizeFamilies : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(TokenizeFamilies, JsonlEqualsTheReference) {
+  const std::string name = GetParam();
+  const auto rows = read_jsonl(fixture(name + ".encode.jsonl"));
+  const auto folder = unpacked("tokenizers/" + name).string();
+  const auto plain = run_onset({"tokenize", folder, "--jsonl", fixture(name + ".encode.jsonl")});
+  const auto special =
+      run_onset({"tokenize", folder, "--special", "--jsonl", fixture(name + ".encode.jsonl")});
+  const auto decoded =
+      run_onset({"tokenize", folder, "--decode", "--jsonl", fixture(name + ".encode.jsonl")});
+  ASSERT_EQ(plain.code, 0) << plain.error;
+  ASSERT_EQ(special.code, 0) << special.error;
+  ASSERT_EQ(decoded.code, 0) << decoded.error;
+  const auto plain_rows = plain.json_lines();
+  const auto special_rows = special.json_lines();
+  const auto decoded_rows = decoded.json_lines();
+  ASSERT_EQ(plain_rows.size(), rows.size());
+  ASSERT_EQ(special_rows.size(), rows.size());
+  ASSERT_EQ(decoded_rows.size(), rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    EXPECT_EQ(plain_rows[i]["ids"], rows[i]["ids"]) << rows[i]["text"];
+    EXPECT_EQ(plain_rows[i]["text"], rows[i]["text"]);
+    EXPECT_EQ(plain_rows[i]["pieces"].size(), rows[i]["ids"].size());
+    EXPECT_EQ(special_rows[i]["ids"], rows[i]["ids_special"]) << rows[i]["text"];
+    EXPECT_EQ(decoded_rows[i]["text"], rows[i]["decoded"]);
+  }
+}
+
+TEST_P(TokenizeFamilies, ChatsEqualTheReference) {
+  const std::string name = GetParam();
+  const auto rows = read_jsonl(fixture(name + ".chat.jsonl"));
+  const auto outcome = run_onset({"tokenize", unpacked("tokenizers/" + name).string(), "--jsonl",
+                                  fixture(name + ".chat.jsonl")});
+  ASSERT_EQ(outcome.code, 0) << outcome.error;
+  const auto found = outcome.json_lines();
+  ASSERT_EQ(found.size(), rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    EXPECT_EQ(found[i]["text"], rows[i]["text"]);
+    EXPECT_EQ(found[i]["ids"], rows[i]["ids"]) << rows[i]["text"];
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, TokenizeFamilies, ::testing::Values("qwen3", "llama3_1"),
+                         [](const auto& family) { return family.param; });
+
+std::string qwen() { return unpacked("tokenizers/qwen3").string(); }
+std::string llama() { return unpacked("tokenizers/llama3_1").string(); }
+
+TEST(Tokenize, AnEmptyTextGivesNoIds) {
+  const auto outcome = run_onset({"tokenize", qwen(), "--text", "", "--text", "hi"});
+  ASSERT_EQ(outcome.code, 0) << outcome.error;
+  EXPECT_TRUE(outcome.out.starts_with("{\"ids\":[],\"pieces\":[],\"text\":\"\"}\n")) << outcome.out;
+  EXPECT_EQ(outcome.json_lines().size(), 2U);
+  EXPECT_EQ(run_onset({"tokenize", qwen()}).json_lines().at(0)["ids"], OrderedJson::array());
+}
+
+TEST(Tokenize, TextsThatLookLikeOptionsOrListsStayTexts) {
+  const auto outcome = run_onset(
+      {"tokenize", qwen(), "--text", "--text", "--text", "[a,b]", "--text=-x", "--text="});
+  ASSERT_EQ(outcome.code, 0) << outcome.error;
+  const auto rows = outcome.json_lines();
+  ASSERT_EQ(rows.size(), 4U);
+  EXPECT_EQ(rows[0]["text"], "--text");
+  EXPECT_EQ(rows[1]["text"], "[a,b]");
+  EXPECT_EQ(rows[2]["text"], "-x");
+  EXPECT_EQ(rows[3]["text"], "");
+}
+
+TEST(Tokenize, StandardInputIsOneTextOrLines) {
+  const auto whole = run_onset({"tokenize", qwen()}, {.input = "a\nb\n"});
+  ASSERT_EQ(whole.json_lines().size(), 1U);
+  EXPECT_EQ(whole.json_lines()[0]["text"], "a\nb\n");
+  const auto lines = run_onset({"tokenize", qwen(), "--lines"}, {.input = "a\n\nb"});
+  ASSERT_EQ(lines.json_lines().size(), 3U);
+  EXPECT_EQ(lines.json_lines()[1]["ids"], OrderedJson::array());
+  EXPECT_EQ(lines.json_lines()[2]["text"], "b");
+}
+
+TEST(Tokenize, BytesThatAreNoUtf8GiveValidJson) {
+  const auto outcome = run_onset({"tokenize", qwen()}, {.input = std::string("a\xFF\xC3", 3)});
+  ASSERT_EQ(outcome.code, 0) << outcome.error;
+  EXPECT_EQ(outcome.json()["text"], "a\xEF\xBF\xBD\xEF\xBF\xBD");
+}
+
+TEST(Tokenize, DecodesFromArgumentsOptionsAndStandardInput) {
+  const auto ids = run_onset({"tokenize", qwen(), "--text", "Dark Blue."}).json()["ids"];
+  std::vector<std::string> arguments{"tokenize", qwen(), "--decode"};
+  for (const auto& id : ids) arguments.push_back(id.dump());
+  EXPECT_EQ(run_onset(arguments).json()["text"], "Dark Blue.");
+  EXPECT_EQ(run_onset({"tokenize", qwen(), "--decode", "--ids", ids.dump()}).json()["text"],
+            "Dark Blue.");
+  const auto lines = run_onset({"tokenize", qwen(), "--decode"},
+                               {.input = ids.dump() + "\n{\"ids\":" + ids.dump() + "}\n\n"});
+  ASSERT_EQ(lines.code, 0) << lines.error;
+  ASSERT_EQ(lines.json_lines().size(), 3U);
+  EXPECT_EQ(lines.json_lines()[1]["text"], "Dark Blue.");
+  EXPECT_EQ(lines.json_lines()[2]["text"], "");
+}
+
+TEST(Tokenize, IdsThatAreNoneFail) {
+  expect_refusal(run_onset({"tokenize", qwen(), "--decode", "99999999"}), 1, "99999999");
+  expect_refusal(run_onset({"tokenize", qwen(), "--decode", "--", "-1"}), 2, "-1");
+  expect_refusal(run_onset({"tokenize", qwen(), "--decode", "1,x"}), 2, "\"x\"");
+  expect_refusal(run_onset({"tokenize", qwen(), "--decode"}, {.input = "1 2\n3 z\n"}), 1,
+                 "standard input");
+  expect_refusal(run_onset({"tokenize", qwen(), "--ids", "1"}), 2, "--decode");
+}
+
+TEST(Tokenize, BrokenRowsNameTheLine) {
+  const TemporaryFolder folder;
+  const std::vector<std::pair<std::string, std::string>> rows{
+      {"{\"text\": \"a\"}\n\n{\"text\"", ".jsonl:3"},
+      {"{\"text\": 5}", "should be a string"},
+      {"[1]", "should be a JSON object"},
+      {"{\"txt\": \"a\"}", "has none of"},
+      {"{\"messages\": 5}", ".jsonl:1"},
+      {"{\"messages\": [{\"role\": \"emperor\", \"content\": \"a\"}]}", ".jsonl:1"},
+      {"{\"messages\": [], \"options\": {\"colour\": 1}}", "unknown option \"colour\""},
+      {"{\"ids\": [1]}", "--decode"},
+  };
+  for (const auto& [content, message] : rows) {
+    const auto file = folder.write("rows.jsonl", content).string();
+    const auto outcome = run_onset({"tokenize", qwen(), "--jsonl", file});
+    EXPECT_EQ(outcome.code, 1) << content;
+    EXPECT_NE(outcome.error.find(message), std::string::npos) << content << "\n" << outcome.error;
+  }
+  const auto file = folder.write("ids.jsonl", "{\"ids\": [1, -2]}").string();
+  expect_refusal(run_onset({"tokenize", qwen(), "--decode", "--jsonl", file}), 1, "ids.jsonl:1");
+  expect_refusal(run_onset({"tokenize", qwen(), "--jsonl", "/nowhere.jsonl"}), 1, "/nowhere.jsonl");
+}
+
+TEST(Tokenize, LiteralTakesSpecialStringsAsText) {
+  const std::string text = "<|im_end|>";
+  EXPECT_EQ(run_onset({"tokenize", qwen(), "--text", text}).json()["ids"].size(), 1U);
+  EXPECT_GT(run_onset({"tokenize", qwen(), "--literal", "--text", text}).json()["ids"].size(), 1U);
+}
+
+TEST(Tokenize, TheBosOfAChatIsNotDoubled) {
+  const auto chat = run_onset({"tokenize", llama(), "--chat", "--text", "Hello", "--special"});
+  ASSERT_EQ(chat.code, 0) << chat.error;
+  const auto row = chat.json();
+  EXPECT_EQ(row["ids"][0], 128000);
+  EXPECT_NE(row["ids"][1], 128000);
+  // The same string by the direct way gives the same ids.
+  const auto direct = run_onset({"tokenize", llama(), "--text", row["text"].get<std::string>()});
+  EXPECT_EQ(direct.json()["ids"], row["ids"]);
+}
+
+TEST(Tokenize, ATokenizerFileAloneIsEnough) {
+  const auto outcome =
+      run_onset({"tokenize", unpacked("tokenizers/qwen3/tokenizer.json").string(), "--text", "hi"});
+  EXPECT_EQ(outcome.code, 0) << outcome.error;
+  expect_refusal(run_onset({"tokenize", qwen(), "--chat-format", "nonsense", "--text", "a"}), 2,
+                 "qwen3");
+}
+
+}  // namespace
+}  // namespace onset::testing
