@@ -21,10 +21,20 @@ std::uint64_t pair_key(TokenId left, TokenId right) {
 
 }  // namespace
 
-void MergeTable::reserve(std::size_t merges) {
-  const std::size_t slots = std::bit_ceil(std::max<std::size_t>(merges, 8) * 2);
-  slots_.assign(slots, {});
-  shift_ = 64U - static_cast<unsigned>(std::countr_zero(slots));
+MergeTable::MergeTable(const std::vector<Rule>& rules)
+    : slots_(std::bit_ceil(std::max<std::size_t>(rules.size(), 8) * 2)),
+      shift_(64U - static_cast<unsigned>(std::countr_zero(slots_.size()))) {
+  // The slots of the next few rules are fetched while one is entered: the table is larger than a
+  // core's cache.
+  constexpr std::size_t ahead = 16;
+  for (std::size_t i = 0; i < rules.size(); ++i) {
+    if (i + ahead < rules.size()) {
+      const Rule& later = rules[i + ahead];
+      __builtin_prefetch(&slots_[mix_bits(pair_key(later.left, later.right)) >> shift_], 1);
+    }
+    const std::uint64_t pair = pair_key(rules[i].left, rules[i].right);
+    slots_[slot_of(pair)] = {pair, Merge(static_cast<std::uint32_t>(i), rules[i].result)};
+  }
 }
 
 std::size_t MergeTable::slot_of(std::uint64_t pair) const {
@@ -32,12 +42,6 @@ std::size_t MergeTable::slot_of(std::uint64_t pair) const {
   std::size_t at = mix_bits(pair) >> shift_;
   while (slots_[at].pair != pair && slots_[at].pair != empty) at = (at + 1) & mask;
   return at;
-}
-
-void MergeTable::set(TokenId left, TokenId right, Merge merge) {
-  Slot& slot = slots_[slot_of(pair_key(left, right))];
-  if (slot.pair == empty) ++count_;
-  slot = {pair_key(left, right), merge};
 }
 
 Merge MergeTable::find(TokenId left, TokenId right) const {

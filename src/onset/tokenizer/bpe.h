@@ -30,11 +30,17 @@ class Merge {
 // Pairs of neighbours to merges: open addressing, at most half full.
 class MergeTable {
  public:
-  void reserve(std::size_t merges);
-  // A later rule for the same pair replaces the earlier one, as in the reference.
-  void set(TokenId left, TokenId right, Merge merge);
+  struct Rule {
+    TokenId left;
+    TokenId right;
+    TokenId result;
+  };
+
+  MergeTable() : MergeTable(std::vector<Rule>{}) {}
+  // In the order of their ranks. A later rule for the same pair replaces the earlier one, as in the
+  // reference.
+  explicit MergeTable(const std::vector<Rule>& rules);
   [[nodiscard]] Merge find(TokenId left, TokenId right) const;
-  [[nodiscard]] std::size_t size() const { return count_; }
 
  private:
   struct Slot {
@@ -46,7 +52,6 @@ class MergeTable {
 
   std::vector<Slot> slots_;
   unsigned shift_ = 64;
-  std::size_t count_ = 0;
 };
 
 // Ids of pieces that were met before. Direct-mapped: a newer piece takes the place of an older one.

@@ -96,6 +96,7 @@ void read_tokens(const GgufFile& file, TokenizerData& data, const std::string& w
     require_input(is_valid_utf8(tokens[i]), where, ": token ", i, " is not valid UTF-8");
     static_cast<void>(data.vocabulary.add(tokens[i], static_cast<TokenId>(i)));  // ids are distinct
   }
+  data.vocabulary.index();
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     const auto type = static_cast<TokenType>(types[i]);
     const bool special = type == TokenType::control || type == TokenType::unknown;
@@ -110,8 +111,7 @@ void read_tokens(const GgufFile& file, TokenizerData& data, const std::string& w
 
 void read_merges(const GgufFile& file, TokenizerData& data, const std::string& where) {
   const auto merges = required_array(file, "tokenizer.ggml.merges", where).strings();
-  data.bpe.merges.reserve(merges.size());
-  MergeReader reader(data.vocabulary, data.bpe.merges, where + ": tokenizer.ggml.merges");
+  MergeReader reader(data.vocabulary, merges.size(), where + ": tokenizer.ggml.merges");
   for (const auto merge : merges) {
     // A piece may begin with a space of its own, never be empty.
     const std::size_t space = merge.find(' ', 1);
@@ -119,6 +119,7 @@ void read_merges(const GgufFile& file, TokenizerData& data, const std::string& w
                   ": tokenizer.ggml.merges: an entry should be \"a b\"");
     reader.add(merge.substr(0, space), merge.substr(space + 1));
   }
+  data.bpe.merges = MergeTable(reader.rules());
 }
 
 std::optional<TokenId> find_id(const GgufFile& file, const std::string& key,

@@ -41,13 +41,13 @@ void read_model(const TokenizerFile& file, TokenizerData& data, const std::strin
     require_input(data.bpe.unknown.has_value(), where, ": unk_token \"", *unknown,
                   "\" is not in the vocabulary");
   }
-  data.bpe.merges.reserve(file.merges.size());
-  MergeReader merges(data.vocabulary, data.bpe.merges, where);
+  MergeReader merges(data.vocabulary, file.merges.size(), where);
   const std::string_view text = file.merge_text;
   for (const auto& merge : file.merges) {
     merges.add(text.substr(merge.start, merge.middle - merge.start),
                text.substr(merge.middle, merge.end - merge.middle));
   }
+  data.bpe.merges = MergeTable(merges.rules());
   set_byte_symbols(data, find_bool(model, "byte_fallback", where).value_or(false));
 }
 
@@ -144,6 +144,7 @@ TokenizerData load_tokenizer_json(const fs::path& path) {
   TokenizerData data;
   TokenizerFile file = read_tokenizer_file(read_file(file_path), where);
   data.vocabulary = std::move(file.vocabulary);
+  data.vocabulary.index();
   read_model(file, data, where);
   read_normalizer(file.document, data, where);
   read_pretokenizer(file.document, data, where);

@@ -29,10 +29,14 @@ Bpe::Symbol fallback_symbol(const Vocabulary& vocabulary, std::string_view spell
 void add_token(TokenizerData& data, const AddedToken& token, const std::string& where) {
   if (token.content.empty()) return;
   const auto known = data.vocabulary.find(token.content);
-  require_input(!known || *known == token.id, where, ": added token ", quote(token.content),
-                " has id ", token.id, ", in the vocabulary it has ", known.value_or(-1));
-  require_input(data.vocabulary.add(token.content, token.id), where, ": added token ",
-                quote(token.content), " has id ", token.id, ", which is another token's");
+  if (known && *known != token.id) {
+    throw input_error(str_cat(where, ": added token ", quote(token.content), " has id ", token.id,
+                              ", in the vocabulary it has ", *known));
+  }
+  if (!data.vocabulary.add(token.content, token.id)) {
+    throw input_error(str_cat(where, ": added token ", quote(token.content), " has id ", token.id,
+                              ", which is another token's"));
+  }
   if (data.vocabulary.is_added(token.id)) return;
   data.vocabulary.mark_added(token.id, token.special);
   data.added.push_back(token);
@@ -55,10 +59,15 @@ void set_byte_symbols(TokenizerData& data, bool byte_fallback) {
 
 TokenId MergeReader::id_of(std::string_view spelled) {
   bytes_.clear();
-  const auto id =
-      append_bytes_of(spelled, bytes_) ? vocabulary_.find_bytes(bytes_) : vocabulary_.find(spelled);
-  require_input(id.has_value(), where_, ": merge ", rank_, ": ", quote(spelled),
-                " is not in the vocabulary");
+  const bool of_alphabet = append_bytes_of(spelled, bytes_);
+  // Most vocabularies are in the order of their merges.
+  const TokenId next = rules_.empty() ? 0 : rules_.back().result + 1;
+  if (of_alphabet && vocabulary_.contains(next) && vocabulary_.spells(next, bytes_)) return next;
+  const auto id = of_alphabet ? vocabulary_.find_bytes(bytes_) : vocabulary_.find(spelled);
+  if (!id) {
+    throw input_error(str_cat(where_, ": merge ", rules_.size(), ": ", quote(spelled),
+                              " is not in the vocabulary"));
+  }
   return *id;
 }
 
@@ -67,8 +76,7 @@ void MergeReader::add(std::string_view left, std::string_view right) {
   joined_.append(right);
   const TokenId left_id = id_of(left);
   const TokenId right_id = id_of(right);
-  merges_.set(left_id, right_id, Merge(rank_, id_of(joined_)));
-  ++rank_;
+  rules_.push_back({left_id, right_id, id_of(joined_)});
 }
 
 }  // namespace onset

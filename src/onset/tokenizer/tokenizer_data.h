@@ -36,22 +36,24 @@ void add_token(TokenizerData& data, const AddedToken& token, const std::string& 
 // The ids that single bytes start as; after the vocabulary is complete.
 void set_byte_symbols(TokenizerData& data, bool byte_fallback);
 
-// Turns "left right" into merges, in the order of their ranks.
+// Turns the spellings of merges, in the order of their ranks, into rules for a MergeTable.
 class MergeReader {
  public:
-  MergeReader(const Vocabulary& vocabulary, MergeTable& merges, std::string where)
-      : vocabulary_(vocabulary), merges_(merges), where_(std::move(where)) {}
+  MergeReader(const Vocabulary& vocabulary, std::size_t count, std::string where)
+      : vocabulary_(vocabulary), where_(std::move(where)) {
+    rules_.reserve(count);
+  }
   void add(std::string_view left, std::string_view right);
+  [[nodiscard]] const std::vector<MergeTable::Rule>& rules() const { return rules_; }
 
  private:
   [[nodiscard]] TokenId id_of(std::string_view spelled);
 
   const Vocabulary& vocabulary_;
-  MergeTable& merges_;
   std::string where_;
+  std::vector<MergeTable::Rule> rules_;
   std::string bytes_;
   std::string joined_;
-  std::uint32_t rank_ = 0;
 };
 
 }  // namespace onset

@@ -1,6 +1,7 @@
 #include "onset/tokenizer/vocabulary.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 
 #include "onset/base/error.h"
@@ -21,7 +22,6 @@ std::uint32_t entry_hash(std::string_view bytes, unsigned kind) {
 void Vocabulary::reserve(std::size_t pieces, std::size_t bytes) {
   entries_.reserve(pieces);
   arena_.reserve(bytes);
-  slots_.assign(std::bit_ceil(std::max<std::size_t>(pieces, 8) * 2), {});
 }
 
 std::size_t Vocabulary::slot_of(std::string_view bytes, unsigned kind, std::uint32_t hash) const {
@@ -54,7 +54,6 @@ bool Vocabulary::add(std::string_view spelled, TokenId id) {
   require_input(id >= 0 && id <= max_token_id, "token id ", id, " is out of range");
   require_input(spelled.size() <= max_piece_bytes, "token ", id, " is longer than 16 MB");
   if (contains(id)) return this->spelled(id) == spelled;
-  if (static_cast<std::size_t>(count_ + 1) * 2 > slots_.size()) grow();
   const std::size_t offset = arena_.size();
   unsigned kind = 0;
   if (!append_bytes_of(spelled, arena_)) {
@@ -68,9 +67,33 @@ bool Vocabulary::add(std::string_view spelled, TokenId id) {
   entry.length = static_cast<std::uint32_t>(arena_.size() - offset) & 0xFFFFFFU;
   entry.flags = (present | kind) & 0xFFU;
   ++count_;
+  if (!slots_.empty()) insert(id);
+  return true;
+}
+
+void Vocabulary::insert(TokenId id) {
+  if (static_cast<std::size_t>(count_) * 2 > slots_.size()) grow();
+  const unsigned kind = entries_[id].flags & verbatim;
   const std::uint32_t hash = entry_hash(bytes(id), kind);
   slots_[slot_of(bytes(id), kind, hash)] = {hash, id};
-  return true;
+}
+
+void Vocabulary::index() {
+  slots_.assign(std::bit_ceil(static_cast<std::size_t>(std::max<std::int64_t>(count_, 8)) * 2), {});
+  // The slots of the next few pieces are fetched while one is entered: the table is larger than a
+  // core's cache.
+  constexpr std::int64_t ahead = 16;
+  std::array<std::uint32_t, ahead> hashes{};
+  for (std::int64_t i = 0; i < size() + ahead; ++i) {
+    if (const std::int64_t id = i - ahead; id >= 0 && contains(id)) {
+      const auto token = static_cast<TokenId>(id);
+      const std::uint32_t hash = hashes[id % ahead];
+      slots_[slot_of(bytes(token), entries_[id].flags & verbatim, hash)] = {hash, token};
+    }
+    if (!contains(i)) continue;
+    hashes[i % ahead] = entry_hash(bytes(static_cast<TokenId>(i)), entries_[i].flags & verbatim);
+    __builtin_prefetch(&slots_[hashes[i % ahead] & (slots_.size() - 1)], /*write=*/1);
+  }
 }
 
 void Vocabulary::mark_added(TokenId id, bool is_special) {

@@ -16,11 +16,11 @@ constexpr std::int64_t max_token_id = (std::int64_t{1} << 24) - 1;
 
 class Vocabulary {
  public:
-  // Room for pieces, to load without growing.
   void reserve(std::size_t pieces, std::size_t bytes);
   // `spelled` is valid UTF-8. False when the id is taken by another piece; a piece given twice
-  // belongs to the later id.
+  // belongs to the later id. Found only after index(), which is called once.
   [[nodiscard]] bool add(std::string_view spelled, TokenId id);
+  void index();
   void mark_added(TokenId id, bool special);
 
   [[nodiscard]] std::int64_t size() const { return static_cast<std::int64_t>(entries_.size()); }
@@ -36,6 +36,10 @@ class Vocabulary {
     return std::string_view(arena_).substr(entries_[id].offset, entries_[id].length);
   }
   [[nodiscard]] std::string spelled(TokenId id) const;
+  // Whether the spelling of a token stands for exactly these bytes.
+  [[nodiscard]] bool spells(TokenId id, std::string_view wanted) const {
+    return bytes(id) == wanted && (entries_[id].flags & verbatim) == 0;
+  }
   [[nodiscard]] std::optional<TokenId> find(std::string_view spelled) const;
   // The piece of the model whose spelling stands for exactly these bytes.
   [[nodiscard]] std::optional<TokenId> find_bytes(std::string_view bytes) const {
@@ -63,6 +67,7 @@ class Vocabulary {
   [[nodiscard]] std::optional<TokenId> find_entry(std::string_view bytes, unsigned kind) const;
   [[nodiscard]] std::size_t slot_of(std::string_view bytes, unsigned kind,
                                     std::uint32_t hash) const;
+  void insert(TokenId id);
   void grow();
 
   std::string arena_;
