@@ -37,6 +37,10 @@ struct OpenFile {
   std::size_t size;
 };
 
+std::size_t range_end(std::size_t offset, std::size_t length, std::size_t size) {
+  return length > size - offset ? size : offset + length;  // offset lies below size
+}
+
 // A new file beside `path`, with the permissions that the umask leaves.
 int create_beside(const std::filesystem::path& path, std::filesystem::path& temporary) {
   for (unsigned attempt = 0;; ++attempt) {
@@ -48,7 +52,8 @@ int create_beside(const std::filesystem::path& path, std::filesystem::path& temp
 }
 
 OpenFile open_regular(const std::filesystem::path& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // Without O_NONBLOCK, opening a pipe would wait for its writer.
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   require_input(fd >= 0, path.string(), ": cannot open: ", reason());
   struct stat info {};
   if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
@@ -104,7 +109,7 @@ void MappedFile::will_need(std::size_t offset, std::size_t length) const {
   if (offset >= map_->size || length == 0) return;
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   const std::size_t begin = offset / page * page;
-  const std::size_t end = std::min(offset + length, map_->size);
+  const std::size_t end = range_end(offset, length, map_->size);
   ::madvise(static_cast<std::byte*>(map_->data) + begin, end - begin, MADV_WILLNEED);
 }
 
@@ -113,7 +118,7 @@ void MappedFile::drop(std::size_t offset, std::size_t length, bool evict) const 
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   // Only whole pages: a neighbour may still be in use.
   const std::size_t begin = (offset + page - 1) / page * page;
-  const std::size_t end = std::min(offset + length, map_->size) / page * page;
+  const std::size_t end = range_end(offset, length, map_->size) / page * page;
   if (begin >= end) return;
   ::madvise(static_cast<std::byte*>(map_->data) + begin, end - begin, MADV_DONTNEED);
   if (evict) {

@@ -1,0 +1,104 @@
+#include "onset/base/json.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+
+#include "support/support.h"
+
+namespace onset {
+namespace {
+
+using testing::error_of;
+
+TEST(ParseJson, SaysWhereTheMistakeIs) {
+  EXPECT_EQ(parse_json("[1]", "x.json"), Json::array({1}));
+  EXPECT_EQ(error_of([] { (void)parse_json("{\"a\":}", "x.json"); }),
+            "x.json: not valid JSON at byte 6");
+  EXPECT_EQ(error_of([] { (void)parse_json("", "x.json"); }), "x.json: not valid JSON at byte 1");
+  EXPECT_EQ(error_of([] { (void)parse_json("\"\xFF\"", "x.json"); }),
+            "x.json: not valid JSON at byte 2");
+}
+
+TEST(ParseJson, AnswersDeepNestingWithoutRecursion) {
+  const std::string open(1'000'000, '[');
+  EXPECT_TRUE(parse_json(open + std::string(open.size(), ']'), "x").is_array());
+  EXPECT_EQ(error_of([&] { (void)parse_json(open, "x"); }), "x: not valid JSON at byte 1000001");
+}
+
+TEST(TypedMembers, GiveTheValueOrNothing) {
+  const Json object = {{"i", -5},   {"u", UINT64_MAX}, {"f", 0.5},
+                       {"b", true}, {"s", "x"},        {"n", nullptr}};
+  EXPECT_EQ(find_int(object, "i", "w"), -5);
+  EXPECT_EQ(find_number(object, "i", "w"), -5.0);
+  EXPECT_EQ(find_number(object, "f", "w"), 0.5);
+  EXPECT_EQ(find_bool(object, "b", "w"), true);
+  EXPECT_EQ(find_string(object, "s", "w"), "x");
+  EXPECT_EQ(find_int(object, "n", "w"), std::nullopt);
+  EXPECT_EQ(find_int(object, "absent", "w"), std::nullopt);
+  EXPECT_EQ(find_int(Json::array(), "i", "w"), std::nullopt);
+}
+
+TEST(TypedMembers, RefuseAnotherTypeByName) {
+  const Json object = {{"u", UINT64_MAX}, {"f", 0.5}, {"s", "x"}};
+  EXPECT_EQ(error_of([&] { (void)find_int(object, "u", "x.json"); }),
+            "x.json: key \"u\" should be an integer below 2^63, is number");
+  EXPECT_EQ(error_of([&] { (void)find_int(object, "f", "x.json"); }),
+            "x.json: key \"f\" should be an integer, is number");
+  EXPECT_EQ(error_of([&] { (void)find_number(object, "s", "x.json"); }),
+            "x.json: key \"s\" should be a number, is string");
+  EXPECT_EQ(error_of([&] { (void)find_bool(object, "s", "x.json"); }),
+            "x.json: key \"s\" should be true or false, is string");
+  EXPECT_EQ(error_of([&] { (void)find_string(object, "f", "x.json"); }),
+            "x.json: key \"f\" should be a string, is number");
+}
+
+TEST(Numbers, NanAndInfinityBecomeNull) {
+  EXPECT_EQ(finite_or_null(1.5).dump(), "1.5");
+  EXPECT_EQ(finite_or_null(std::nan("")).dump(), "null");
+  EXPECT_EQ(finite_or_null(-std::numeric_limits<double>::infinity()).dump(), "null");
+  EXPECT_EQ(float_or_null(std::numeric_limits<float>::infinity()).dump(), "null");
+}
+
+TEST(Numbers, FloatsPrintShortAndReadBack) {
+  EXPECT_EQ(float_or_null(23738.1F).dump(), "23738.1");
+  EXPECT_EQ(float_or_null(0.1F).dump(), "0.1");
+  std::mt19937 random(1);
+  for (int i = 0; i < 2000; ++i) {
+    const auto bits = static_cast<std::uint32_t>(random());
+    float value = 0;
+    std::memcpy(&value, &bits, sizeof value);
+    if (!std::isfinite(value)) continue;
+    EXPECT_EQ(static_cast<float>(Json::parse(float_or_null(value).dump()).get<double>()), value);
+  }
+}
+
+TEST(ValidUtf8, ReplacesBadBytesAlone) {
+  const std::string bad = "\xEF\xBF\xBD";
+  EXPECT_EQ(valid_utf8("aüẞ😀"), "aüẞ😀");
+  EXPECT_EQ(valid_utf8("a\xFF"
+                       "b"),
+            "a" + bad + "b");
+  EXPECT_EQ(valid_utf8("\xC0\x80"), bad + bad);                      // overlong
+  EXPECT_EQ(valid_utf8("\xED\xA0\x80"), bad + bad + bad);            // surrogate
+  EXPECT_EQ(valid_utf8("\xF4\x90\x80\x80"), bad + bad + bad + bad);  // beyond U+10FFFF
+  EXPECT_EQ(valid_utf8("\xF0\x9F\x98"), bad + bad + bad);            // cut
+}
+
+// Whatever comes in, what goes out can be printed as JSON, and doing it twice changes nothing.
+TEST(ValidUtf8, RandomBytesBecomePrintable) {
+  std::mt19937 random(2);
+  for (int i = 0; i < 2000; ++i) {
+    std::string bytes(random() % 30, '\0');
+    for (char& byte : bytes) byte = static_cast<char>(random());
+    const std::string text = valid_utf8(bytes);
+    EXPECT_EQ(Json::parse(Json(text).dump()).get<std::string>(), text);
+    EXPECT_EQ(valid_utf8(text), text);
+  }
+}
+
+}  // namespace
+}  // namespace onset
