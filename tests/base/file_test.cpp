@@ -130,7 +130,8 @@ TEST(AtomicFile, OverwritesAndInserts) {
 // More than one piece moves at a time, by less than a piece and by more.
 TEST(AtomicFile, InsertMovesLargeFiles) {
   const TemporaryFolder folder;
-  std::string content(9'500'000, '\0');
+  std::string content;
+  content.resize(9'500'000);
   for (std::size_t i = 0; i < content.size(); ++i) content[i] = static_cast<char>(i * 31 >> 8U);
   for (const std::uint64_t count : {std::uint64_t{1}, std::uint64_t{5'000'000}}) {
     AtomicFile file(folder.path() / "x");

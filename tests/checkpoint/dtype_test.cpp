@@ -183,6 +183,7 @@ TEST(Float64, RoundsToTheNearestFloat) {
   const std::vector<double> doubles = {0.0,        -0.0,     0.1,       1.0 / 3, 1e39, -1e39, 1e-46,
                                        16777217.0, INFINITY, -INFINITY, 5e-324,  NAN,  3.5};
   std::vector<float> expected;
+  expected.reserve(doubles.size());
   for (const double value : doubles) expected.push_back(static_cast<float>(value));
   for (const CpuLevel level : levels_here()) {
     EXPECT_EQ(difference(expected, converted(DType::f64, std::as_bytes(std::span(doubles)), level)),
