@@ -8,13 +8,11 @@
 
 #include "onset/base/error.h"
 #include "onset/massive/statistics.h"
+#include "onset/model/batches.h"
 #include "onset/model/decoder.h"
 
 namespace onset {
 namespace {
-
-// Prompts share a pass over the weights up to this many tokens: few passes, bounded activations.
-constexpr std::int64_t rows_per_pass = 4096;
 
 // Rows of one prompt in a packed [N, D] tensor.
 class Rows {
@@ -158,19 +156,14 @@ void trace_group(const Model& model, std::span<const ScanPrompt> prompts, std::s
 std::vector<PromptTrace> trace_prompts(const Model& model, const std::vector<ScanPrompt>& prompts,
                                        const ScanOptions& options, const Log& log) {
   std::vector<PromptTrace> traces(prompts.size());
-  std::size_t begin = 0;
-  while (begin < prompts.size()) {
-    std::size_t end = begin;
-    std::int64_t rows = 0;
-    while (end < prompts.size() &&
-           (end == begin ||
-            rows + static_cast<std::int64_t>(prompts[end].ids.size()) <= rows_per_pass)) {
-      rows += static_cast<std::int64_t>(prompts[end].ids.size());
-      ++end;
-    }
-    trace_group(model, std::span(prompts).subspan(begin, end - begin), begin, options, log,
-                std::span(traces).subspan(begin, end - begin));
-    begin = end;
+  std::vector<std::int64_t> lengths;
+  for (const ScanPrompt& prompt : prompts) {
+    lengths.push_back(static_cast<std::int64_t>(prompt.ids.size()));
+  }
+  for (const PromptRange& range : divide(lengths)) {
+    const std::size_t count = range.end - range.begin;
+    trace_group(model, std::span(prompts).subspan(range.begin, count), range.begin, options, log,
+                std::span(traces).subspan(range.begin, count));
   }
   return traces;
 }

@@ -31,10 +31,10 @@ struct RopeConfig {
   // yarn (Peng et al. 2309.00071).
   double beta_fast = 32.0;
   double beta_slow = 1.0;
-  std::optional<double> attention_factor;  // times cos and sin; default 0.1 ln(factor) + 1
+  std::optional<double> attention_factor = std::nullopt;  // times cos and sin; default 0.1 ln(factor) + 1
   bool truncate = true;                    // whether yarn's band limits are rounded to whole dims
   // GGUF's rope_freqs.weight: each inverse frequency is divided by its entry. Set on loading.
-  std::vector<double> frequency_divisors;
+  std::vector<double> frequency_divisors = {};
 };
 
 struct LayerConfig {

@@ -1,0 +1,99 @@
+#include "onset/model/capture.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+
+#include <algorithm>
+
+#include "onset/base/error.h"
+#include "onset/base/strings.h"
+#include "onset/checkpoint/safetensors.h"
+#include "onset/model/batches.h"
+#include "onset/model/decoder.h"
+
+namespace onset {
+namespace {
+
+// Logits of a large vocabulary are by far the largest tensor of a pass.
+constexpr std::int64_t rows_per_pass_with_logits = 512;
+
+class FileSink {
+ public:
+  explicit FileSink(const std::filesystem::path& path) : writer_(path) {}
+
+  void add(const std::string& name, DType dtype, const at::Tensor& tensor) {
+    const at::Tensor flat = tensor.contiguous();
+    const auto size = static_cast<std::size_t>(flat.nbytes());
+    writer_.add(name, dtype, flat.sizes(),
+                {static_cast<const std::byte*>(flat.const_data_ptr()), size});
+    ++summary_.tensors;
+    summary_.bytes += size;
+  }
+  SafetensorsWriter& writer() { return writer_; }
+  [[nodiscard]] const CaptureSummary& summary() const { return summary_; }
+
+ private:
+  SafetensorsWriter writer_;
+  CaptureSummary summary_;
+};
+
+void write_site(FileSink& sink, std::size_t first_prompt, const SiteContext& context,
+                const at::Tensor& tensor) {
+  const auto name = [&](std::size_t sequence) {
+    return str_cat(first_prompt + sequence, ".", site_name(context.site));
+  };
+  if (context.sequence >= 0) {
+    sink.add(name(static_cast<std::size_t>(context.sequence)), DType::f32, tensor.to(at::kFloat));
+    return;
+  }
+  for (std::size_t s = 0; s < context.sequences.size(); ++s) {
+    const SequenceRows& rows = context.sequences[s];
+    sink.add(name(s), DType::f32, tensor.narrow(0, rows.row, rows.count).to(at::kFloat));
+  }
+}
+
+void describe_file(FileSink& sink, const Model& model, const SiteSet& sites) {
+  std::vector<std::string> names;
+  for (const SiteId site : sites.list()) names.push_back(site_name(site));
+  sink.writer().set_metadata("format", "onset.capture.1");
+  sink.writer().set_metadata("architecture", model.config().architecture);
+  sink.writer().set_metadata("compute", std::string(compute_name(model.options().compute)));
+  sink.writer().set_metadata("sites", join(names, ","));
+}
+
+}  // namespace
+
+CaptureSummary capture(const Model& model, const std::vector<std::vector<std::int64_t>>& prompts,
+                       const SiteSet& sites, const std::filesystem::path& path, const Log& log) {
+  if (prompts.empty()) throw usage_error("capture needs at least one prompt");
+  std::vector<std::int64_t> lengths;
+  for (const auto& ids : prompts) {
+    if (ids.empty()) throw usage_error(str_cat("prompt ", lengths.size(), " has no tokens"));
+    lengths.push_back(static_cast<std::int64_t>(ids.size()));
+  }
+  const c10::InferenceMode inference;
+  const bool with_head =
+      sites.contains({SiteKind::logits, -1}) || sites.contains({SiteKind::final_norm, -1});
+  const auto total = static_cast<std::int64_t>(prompts.size());
+  FileSink sink(path);
+  describe_file(sink, model, sites);
+  for (const PromptRange& range :
+       divide(lengths, with_head ? rows_per_pass_with_logits : rows_per_pass)) {
+    std::vector<SequenceInput> batch;
+    for (std::size_t p = range.begin; p < range.end; ++p) {
+      batch.push_back({.ids = prompts[p], .cache = nullptr});
+      sink.add(str_cat(p, ".ids"), DType::i64, at::tensor(prompts[p], at::kLong));
+    }
+    Hooks hooks(model.config().layer_count());
+    hooks.observe(sites, [&](const SiteContext& context, const at::Tensor& tensor) {
+      write_site(sink, range.begin, context, tensor);
+    });
+    static_cast<void>(model.decoder().forward(
+        batch, with_head ? LogitRows::all : LogitRows::none, &hooks));
+    log.step("prompts", static_cast<std::int64_t>(range.end), total);
+  }
+  sink.writer().commit();
+  return sink.summary();
+}
+
+}  // namespace onset
