@@ -44,16 +44,20 @@ std::vector<std::string> split_empty_values(const std::vector<std::string>& argu
 
 }  // namespace
 
+struct CommandLine::Parser {
+  CLI::App app;
+};
+
 CommandLine::CommandLine(std::string verb, std::string usage, std::string summary,
                          std::vector<std::string> arguments)
     : verb_(std::move(verb)),
       usage_(std::move(usage)),
       summary_(std::move(summary)),
       arguments_(std::move(arguments)),
-      app_(std::make_unique<CLI::App>()) {
-  app_->set_help_flag("-h,--help");
+      parser_(std::make_unique<Parser>()) {
+  parser_->app.set_help_flag("-h,--help");
   // What is left over is judged in take_remaining(), which can name the nearest option.
-  app_->allow_extras();
+  parser_->app.allow_extras();
 }
 
 CommandLine::~CommandLine() = default;
@@ -72,7 +76,7 @@ void CommandLine::add_row(HelpRow row) {
 }
 
 void CommandLine::toggle(bool& field, const std::string& names, std::string help) {
-  app_->add_flag_callback(names, [&field] { field = true; });
+  parser_->app.add_flag_callback(names, [&field] { field = true; });
   add_row({shown_names(names), "", std::move(help), ""});
 }
 
@@ -81,7 +85,7 @@ void CommandLine::add_value(const std::string& names, HelpRow row, bool repeatab
     for (const auto& result : results) set(result);
     return true;
   };
-  CLI::Option* option = app_->add_option(names, take);
+  CLI::Option* option = parser_->app.add_option(names, take);
   if (repeatable) option->take_all();
   row.names = shown_names(names);
   add_row(std::move(row));
@@ -116,10 +120,10 @@ void CommandLine::integer(std::int64_t& field, const std::string& names, std::st
 }
 
 void CommandLine::add_choice(const std::string& names, const std::vector<std::string>& known,
-                             std::string help, std::string fallback,
+                             const std::string& help, const std::string& fallback,
                              const std::function<void(const std::string&)>& refuse,
                              const std::function<void(std::size_t)>& set) {
-  add_value(names, {"", join(known, "|"), std::move(help), std::move(fallback)}, false,
+  add_value(names, {"", join(known, "|"), help, fallback}, false,
             [known, refuse, set, name = long_name(names)](const std::string& given) {
               const auto found = std::find(known.begin(), known.end(), given);
               if (found == known.end()) {
@@ -137,13 +141,13 @@ bool CommandLine::parse() {
   std::reverse(reversed.begin(), reversed.end());  // the order CLI11 wants
   const std::string see_help = str_cat("see: onset ", verb_, " --help");
   try {
-    app_->parse(reversed);
+    parser_->app.parse(reversed);
   } catch (const CLI::CallForHelp&) {
     return false;
   } catch (const CLI::ParseError& error) {
     throw usage_error(error.what(), see_help);
   }
-  take_remaining(app_->remaining());
+  take_remaining(parser_->app.remaining());
   return true;
 }
 

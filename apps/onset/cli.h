@@ -11,10 +11,6 @@
 #include <utility>
 #include <vector>
 
-namespace CLI {
-class App;
-}
-
 namespace onset::app {
 
 // One line of the help.
@@ -62,7 +58,7 @@ class CommandLine {
   // One of the named values. `refuse` may throw a usage error of its own for a wrong one.
   template <typename Enum>
   void choice(Enum& field, const std::string& names,
-              const std::vector<std::pair<std::string, Enum>>& values, std::string help,
+              const std::vector<std::pair<std::string, Enum>>& values, const std::string& help,
               const std::function<void(const std::string&)>& refuse = {}) {
     std::vector<std::string> known;
     std::string fallback;
@@ -70,7 +66,7 @@ class CommandLine {
       known.push_back(name);
       if (value == field) fallback = name;
     }
-    add_choice(names, known, std::move(help), std::move(fallback), refuse,
+    add_choice(names, known, help, fallback, refuse,
                [&field, values](std::size_t index) { field = values[index].second; });
   }
 
@@ -81,11 +77,13 @@ class CommandLine {
   [[nodiscard]] const std::vector<std::string>& positionals() const { return positionals_; }
 
  private:
+  struct Parser;  // CLI11, whose header few files need
   using Setter = std::function<void(const std::string& value)>;
 
   void add_value(const std::string& names, HelpRow row, bool repeatable, Setter set);
-  void add_choice(const std::string& names, const std::vector<std::string>& known, std::string help,
-                  std::string fallback, const std::function<void(const std::string&)>& refuse,
+  void add_choice(const std::string& names, const std::vector<std::string>& known,
+                  const std::string& help, const std::string& fallback,
+                  const std::function<void(const std::string&)>& refuse,
                   const std::function<void(std::size_t)>& set);
   void add_row(HelpRow row);
   void take_remaining(const std::vector<std::string>& remaining);
@@ -98,7 +96,7 @@ class CommandLine {
   std::vector<HelpGroup> groups_;
   std::vector<Example> examples_;
   std::vector<std::string> notes_;
-  std::unique_ptr<CLI::App> app_;
+  std::unique_ptr<Parser> parser_;
 };
 
 // Strict numbers: the whole text, no sign tricks, finite. Usage errors name `option`.

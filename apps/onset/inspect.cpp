@@ -89,6 +89,7 @@ std::vector<TypeRow> type_rows(const Checkpoint& checkpoint) {
     row.bytes += static_cast<std::int64_t>(tensor.bytes);
   }
   std::vector<TypeRow> result;
+  result.reserve(rows.size());
   for (auto& [type, row] : rows) result.push_back(std::move(row));
   std::sort(result.begin(), result.end(),
             [](const TypeRow& a, const TypeRow& b) { return a.bytes > b.bytes; });

@@ -174,6 +174,7 @@ Verification verify_tensors(const Checkpoint& checkpoint, int threads,
   Verifier verifier(checkpoint);
   {
     std::vector<std::jthread> workers;
+    workers.reserve(static_cast<std::size_t>(threads));
     for (int i = 0; i < threads; ++i) workers.emplace_back([&verifier] { verifier.work(); });
     verifier.wait(threads, progress);
   }

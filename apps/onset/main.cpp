@@ -26,6 +26,8 @@ const std::vector<Verb>& verbs() {
       {"scan", "where massive activations are born, in which token, by which part", run_scan},
       {"inspect", "what a model is made of, what it needs; checks every byte", run_inspect},
       {"tokenize", "texts to ids and pieces, ids to text, chats to text and ids", run_tokenize},
+      {"capture", "tensors of the forward pass at chosen sites, to a safetensors file",
+       run_capture},
   };
   return table;
 }
@@ -47,7 +49,8 @@ std::string overview() {
       "  onset scan MODEL\n"
       "  onset scan MODEL --prompt \"My favorite color is Dark Blue.\" --json -o a.json\n"
       "  onset inspect MODEL --verify\n"
-      "  onset tokenize MODEL --text \"Dark Blue.\"\n\n",
+      "  onset tokenize MODEL --text \"Dark Blue.\"\n"
+      "  onset capture MODEL --sites 'layers.*.resid_post' --ids 1,5,9 -o a.st\n\n",
       wrap("Results go to standard output, progress and errors to standard error. Exit code: 0 "
            "done, 1 failed, 2 wrong use.",
            80, 0),

@@ -74,6 +74,12 @@ int ComputeOptions::thread_count() const {
   return threads > 0 ? static_cast<int>(threads) : available_cores();
 }
 
+void add_compute(OrderedJson& run, const ComputeOptions& options) {
+  run["threads"] = options.thread_count();
+  run["compute"] = compute_name(options.compute);
+  run["seed"] = options.seed;
+}
+
 void OutputOptions::declare(CommandLine& line) {
   line.group("Output");
   line.toggle(json, "--json", "JSON in place of the table (fields: docs/json.md)");

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli.h"
+#include "onset/base/json.h"
 #include "onset/model/model.h"
 
 namespace onset::app {
@@ -35,6 +36,9 @@ struct ComputeOptions {
   void declare(CommandLine& line);
   [[nodiscard]] int thread_count() const;
 };
+
+// threads, compute and seed into a `run` object.
+void add_compute(OrderedJson& run, const ComputeOptions& options);
 
 // Where the result goes and what it looks like.
 struct OutputOptions {

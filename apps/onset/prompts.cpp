@@ -88,8 +88,8 @@ PromptSource source_of(const OrderedJson& row, const std::string& where, RowFiel
   }
   if (const auto* ids = given("ids")) return {where, row_ids(*ids, where)};
   throw input_error(fields == RowFields::ids_only
-                        ? str_cat(where, ": has no \"ids\"")
-                        : str_cat(where, ": has none of \"text\", \"ids\", \"messages\""));
+                        ? str_cat(where, R"(: has no "ids")")
+                        : str_cat(where, R"(: has none of "text", "ids", "messages")"));
 }
 
 }  // namespace
@@ -97,8 +97,7 @@ PromptSource source_of(const OrderedJson& row, const std::string& where, RowFiel
 const std::vector<std::string>& built_in_texts() {
   static const std::vector<std::string> texts{
       "My favorite color is Dark Blue.",
-      "The old lighthouse had been dark for years, but on the night of the storm somebody climbed "
-      "its stairs and lit the lamp again.",
+      "The lighthouse had been dark for years, but in the night of the storm its lamp was lit.",
       "What is the capital of Australia, and why is it not Sydney?",
       "def mean(values):\n    total = sum(values)\n    return total / len(values)\n",
       "If 3x + 7 = 25, then 3x = 18 and therefore x = 6.",

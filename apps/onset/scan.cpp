@@ -54,6 +54,7 @@ void ScanVerbOptions::declare(CommandLine& line) {
 
 std::vector<ScanPrompt> scan_prompts(const std::vector<EncodedPrompt>& encoded) {
   std::vector<ScanPrompt> prompts;
+  prompts.reserve(encoded.size());
   for (const auto& prompt : encoded) prompts.push_back({prompt.text, prompt.ids});
   return prompts;
 }
@@ -76,9 +77,7 @@ void scan_model(const std::vector<PromptSource>& sources, const ScanVerbOptions&
 OrderedJson run_object(const Invocation& invocation, const ScanVerbOptions& options,
                        const std::vector<ModelScan>& scans) {
   OrderedJson run = run_json(invocation);
-  run["threads"] = options.compute.thread_count();
-  run["compute"] = compute_name(options.compute.compute);
-  run["seed"] = options.compute.seed;
+  add_compute(run, options.compute);
   OrderedJson models = OrderedJson::array();
   for (const auto& scan : scans) models.push_back(valid_utf8(scan.path));
   OrderedJson jsonl = OrderedJson::array();

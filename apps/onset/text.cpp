@@ -159,7 +159,10 @@ std::string wrap(std::string_view text, std::size_t width, std::size_t indent) {
 std::string bar(double fraction, std::size_t width, bool utf8) {
   if (!(fraction > 0)) return "";
   const double columns = std::min(fraction, 1.0) * static_cast<double>(width);
-  if (!utf8) return std::string(std::max<std::size_t>(1, std::lround(columns)), '#');
+  if (!utf8) {
+    std::string marks;
+    return marks.append(std::max<std::size_t>(1, std::lround(columns)), '#');
+  }
   const auto eighths = std::max<std::size_t>(1, std::lround(columns * 8));
   std::string result;
   for (std::size_t i = 0; i < eighths / 8; ++i) result += "\xE2\x96\x88";  // full block

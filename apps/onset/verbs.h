@@ -6,6 +6,7 @@
 
 namespace onset::app {
 
+int run_capture(const Invocation& invocation);
 int run_inspect(const Invocation& invocation);
 int run_scan(const Invocation& invocation);
 int run_tokenize(const Invocation& invocation);

@@ -1,0 +1,144 @@
+// onset capture: what the forward pass shows at chosen sites, as a safetensors file.
+
+#include "onset/model/capture.h"
+
+#include <utility>
+
+#include "model_json.h"
+#include "onset/base/error.h"
+#include "onset/base/strings.h"
+#include "onset/model/model.h"
+#include "onset/model/runtime.h"
+#include "options.h"
+#include "output.h"
+#include "prompts.h"
+#include "text.h"
+#include "verbs.h"
+
+namespace onset::app {
+namespace {
+
+struct CaptureOptions {
+  std::string sites = "layers.*.resid_post";
+  std::string output;
+  bool json = false;
+  bool quiet = false;
+  PromptOptions prompts;
+  ComputeOptions compute;
+
+  void declare(CommandLine& line);
+};
+
+std::string site_names() {
+  std::string outside;
+  std::string inside;
+  for (int i = 0; i < site_kind_count; ++i) {
+    const auto kind = static_cast<SiteKind>(i);
+    auto& names = is_layer_site(kind) ? inside : outside;
+    names.append(names.empty() ? "" : ", ").append(site_kind_name(kind));
+  }
+  return str_cat("Sites: ", outside, ", and in every layer (layers.N.NAME) ", inside,
+                 ". N is a number, *, a range 2-5 or a list 2|5; negative numbers count from the "
+                 "end.");
+}
+
+void CaptureOptions::declare(CommandLine& line) {
+  line.group("What and where");
+  line.text(sites, "--sites", "SITES", "sites to write, separated by commas");
+  line.text(output, "-o,--output", "FILE",
+            "the safetensors file to write, which appears when it is complete; must be given");
+  prompts.declare(line);
+  compute.declare(line);
+  line.group("Output");
+  line.toggle(json, "--json", "say what was written as JSON");
+  line.toggle(quiet, "--quiet", "no progress on standard error");
+  line.example("onset capture MODEL --prompt Hello -o states.safetensors",
+               "the residual stream after every layer");
+  line.example("onset capture MODEL --sites 'layers.3-5.attn_probs,logits' --ids 1,5,9 -o a.st",
+               "attention probabilities of three layers, and the logits");
+  line.note(
+      "Tensors are float32 without a batch dimension, named PROMPT.SITE (0.layers.3.resid_post), "
+      "and the ids int64, PROMPT.ids. " +
+      site_names());
+}
+
+struct Captured {
+  OrderedJson model;
+  std::vector<std::string> sites;
+  std::vector<EncodedPrompt> prompts;
+  CaptureSummary summary;
+};
+
+Captured capture_model(const std::string& path, const std::vector<PromptSource>& sources,
+                       const CaptureOptions& options) {
+  Console console(options.quiet);
+  const auto model = Model::open(path, {.compute = options.compute.compute}, console.log());
+  const auto sites = SiteSet::parse(options.sites, model.config().layer_count());
+  Captured captured{.model = model_json(model.config(), model.checkpoint()),
+                    .sites = {},
+                    .prompts = {},
+                    .summary = {}};
+  PromptEncoder encoder(path, options.prompts, model.config().bos);
+  std::vector<std::vector<std::int64_t>> ids;
+  for (const auto& source : sources) {
+    captured.prompts.push_back(encoder.encode(source));
+    ids.push_back(captured.prompts.back().ids);
+  }
+  captured.model["bos"] = encoder.bos() ? OrderedJson(*encoder.bos()) : OrderedJson("none");
+  for (const auto site : sites.list()) captured.sites.push_back(site_name(site));
+  captured.summary = capture(model, ids, sites, options.output, console.log());
+  return captured;
+}
+
+OrderedJson captured_json(const Captured& captured, OrderedJson run) {
+  OrderedJson prompts = OrderedJson::array();
+  for (const auto& prompt : captured.prompts) {
+    prompts.push_back(
+        {{"text", valid_utf8(prompt.text)}, {"ids", prompt.ids}, {"bos_added", prompt.bos_added}});
+  }
+  return {{"run", std::move(run)},           {"model", captured.model},
+          {"sites", captured.sites},         {"tensors", captured.summary.tensors},
+          {"bytes", captured.summary.bytes}, {"prompts", std::move(prompts)}};
+}
+
+void check(const CaptureOptions& options) {
+  if (options.output.empty() || options.output == "-") {
+    throw usage_error("onset capture writes a file and needs its name", "give -o FILE.safetensors");
+  }
+  if (options.prompts.empty()) {
+    throw usage_error("onset capture needs a prompt", "give --prompt TEXT, --ids or --jsonl");
+  }
+}
+
+}  // namespace
+
+int run_capture(const Invocation& invocation) {
+  CaptureOptions options;
+  CommandLine line("capture", "MODEL -o FILE [options]",
+                   "Runs prompts through a model and writes the tensors at the chosen sites of the "
+                   "forward pass to a safetensors file, as they are made.",
+                   invocation.arguments);
+  options.declare(line);
+  if (!line.parse()) return print_help(line);
+  const auto model = single_model(line, "capture");
+  check(options);
+  const auto sources = read_prompts(options.prompts);
+  set_threads(options.compute.thread_count());
+  const Captured captured = capture_model(model, sources, options);
+
+  ResultWriter writer("");
+  if (options.json) {
+    auto run = run_json(invocation);
+    add_compute(run, options.compute);
+    run["paths"] = {{"model", valid_utf8(model)}, {"output", valid_utf8(options.output)}};
+    writer.write(json_document(captured_json(captured, std::move(run))));
+  } else {
+    writer.write(str_cat(captured.summary.tensors, " tensors, ",
+                         human_bytes(static_cast<double>(captured.summary.bytes)), ", written to ",
+                         printable(options.output, utf8_locale()), "\n"));
+  }
+  writer.finish();
+  return 0;
+}
+
+}  // namespace onset::app
