@@ -9,7 +9,7 @@ import pathlib
 import re
 import sys
 
-DROPPED = re.compile(r"\s-(fpch-preprocess|Winvalid-pch|Wno-maybe-uninitialized|fopenmp)\b")
+DROPPED = re.compile(r"\s-(fpch-preprocess|Winvalid-pch|Wno-maybe-uninitialized|Wno-restrict|fopenmp)\b")
 HEADER = re.compile(r"\s-include \S*cmake_pch\.hxx")
 
 path = pathlib.Path(sys.argv[1])
