@@ -16,7 +16,8 @@ namespace onset::testing {
 namespace {
 
 std::vector<ScanPrompt> reference_prompts(const std::string& fixture) {
-  const ReferenceTensors tensors(onset::testing::data("models/" + fixture + "/reference.safetensors"));
+  const ReferenceTensors tensors(
+      onset::testing::data("models/" + fixture + "/reference.safetensors"));
   return {{"", tensors.ids("input_ids.a")}, {"", tensors.ids("input_ids.b")}};
 }
 
@@ -39,9 +40,9 @@ TEST_P(PlantedTest, TheLayerTheDimsAndTheFfnAreFound) {
   EXPECT_EQ(result.massive_dims, GetParam().dims);
   ASSERT_EQ(result.massive_tokens.size(), 1U);
   EXPECT_TRUE(result.massive_tokens.front().first);
-  const auto birth =
-      std::find_if(result.stages.begin(), result.stages.end(),
-                   [](const Stage& stage) { return stage.layer == 1 && stage.kind == StageKind::rise; });
+  const auto birth = std::find_if(
+      result.stages.begin(), result.stages.end(),
+      [](const Stage& stage) { return stage.layer == 1 && stage.kind == StageKind::rise; });
   ASSERT_NE(birth, result.stages.end());
   EXPECT_EQ(birth->dim, GetParam().dims.front());
   EXPECT_GT(birth->ffn_share.value(), 0.95);
@@ -50,7 +51,9 @@ TEST_P(PlantedTest, TheLayerTheDimsAndTheFfnAreFound) {
 INSTANTIATE_TEST_SUITE_P(Fixtures, PlantedTest,
                          ::testing::Values(Planted{"llama_me", {22}}, Planted{"qwen3_me", {22, 48}},
                                            Planted{"mistral_me", {17, 36}}),
-                         [](const auto& parameter) { return std::string(parameter.param.fixture); });
+                         [](const auto& parameter) {
+                           return std::string(parameter.param.fixture);
+                         });
 
 class PlainTest : public ::testing::TestWithParam<const char*> {};
 
@@ -164,8 +167,8 @@ TEST_F(SpikeTest, ALongerBatchChangesNoPrompt) {
   const ScanResult alone = scan(model, {{"", {1, 4, 5, 7}}}, {});
   const ScanResult together = scan(model, {{"", {9, 9, 1}}, {"", {1, 4, 5, 7}}, {"", {2, 3}}}, {});
   for (std::size_t l = 0; l < 2; ++l) {
-    EXPECT_NEAR(together.prompts[1].layers[l].largest.value, alone.prompts[0].layers[l].largest.value,
-                1e-3);
+    EXPECT_NEAR(together.prompts[1].layers[l].largest.value,
+                alone.prompts[0].layers[l].largest.value, 1e-3);
     EXPECT_EQ(together.prompts[1].layers[l].median_abs, alone.prompts[0].layers[l].median_abs);
   }
 }

@@ -45,8 +45,9 @@ class Smollm2 : public ::testing::Test {
 
 // README: 1e-5 relative to the layer maximum, 5e-4 on small entries. `maximum` is the largest the
 // stream has been so far: blocks 28 and 29 subtract most of it, and the difference keeps the error
-// of its terms. (Prompt "endoftext", block 28: the reference differs by 1.3e-5 of its own value from
-// transformers in float64, and transformers in float32 moves by 1.8e-5 from one CPU to the next.)
+// of its terms. (Prompt "endoftext", block 28: the reference differs by 1.3e-5 of its own value
+// from transformers in float64, and transformers in float32 moves by 1.8e-5 from one CPU to the
+// next.)
 void expect_near(double found, double expected, double maximum, const std::string& what) {
   EXPECT_NEAR(found, expected, std::max(1e-5 * maximum, 5e-4)) << what;
 }
@@ -146,8 +147,7 @@ TEST_F(Smollm2, OneTokenAndRepeatedTokensAreSaidToHaveNoYardstick) {
 }
 
 TEST_F(Smollm2, TheRelativeRuleAgrees) {
-  const ScanResult result =
-      scan(*model_, prompts({"plain", "code"}), {.rule = ScanRule::relative});
+  const ScanResult result = scan(*model_, prompts({"plain", "code"}), {.rule = ScanRule::relative});
   EXPECT_EQ(result.me_layer, 11);
   EXPECT_EQ(result.rule_disagreement, "");
 }
@@ -155,9 +155,9 @@ TEST_F(Smollm2, TheRelativeRuleAgrees) {
 TEST_F(Smollm2, SitesEqualTheTaps) {
   const ReferenceTensors taps(onset::testing::data("smollm2/taps.safetensors"));
   const std::map<SiteKind, std::string> kinds{
-      {SiteKind::resid_pre, "resid_in"}, {SiteKind::attn_norm, "attn_in"},
-      {SiteKind::attn_out, "attn_out"},  {SiteKind::resid_mid, "resid_mid"},
-      {SiteKind::ffn_norm, "ffn_in"},    {SiteKind::ffn_out, "ffn_out"},
+      {SiteKind::resid_pre, "resid_in"},  {SiteKind::attn_norm, "attn_in"},
+      {SiteKind::attn_out, "attn_out"},   {SiteKind::resid_mid, "resid_mid"},
+      {SiteKind::ffn_norm, "ffn_in"},     {SiteKind::ffn_out, "ffn_out"},
       {SiteKind::resid_post, "resid_out"}};
   SiteSet sites(30);
   std::map<SiteKind, at::Tensor> expected;

@@ -127,8 +127,8 @@ TEST_F(CasesTest, AStateBeyondFloat16StaysFinite) {
 TEST(RmsNorm, ALargeEntryIsNotSquaredInHalfPrecision) {
   const at::Tensor x = at::tensor({3e4F, 4e4F, 0.0F, 0.0F});
   // rms = sqrt((9e8 + 16e8) / 4) = 25000
-  EXPECT_TRUE(close(rms_norm(x, at::ones({4}), 0.0), at::tensor({1.2F, 1.6F, 0.0F, 0.0F}),
-                    exact_enough));
+  EXPECT_TRUE(
+      close(rms_norm(x, at::ones({4}), 0.0), at::tensor({1.2F, 1.6F, 0.0F, 0.0F}), exact_enough));
 }
 
 TEST(ComputeNames, Float16IsRefusedNamingBfloat16) {
@@ -169,12 +169,11 @@ TEST_F(CasesTest, GroupedQueryHeadsUseTheirOwnKeyValueHead) {
     at::Tensor heads;
     Hooks hooks(2);
     if (zeroed) {
-      hooks.intervene(SiteSet::parse("layers.0.v", 2),
-                      [](const SiteContext&, const at::Tensor& v) {
-                        at::Tensor edited = v.clone();
-                        edited.select(1, 1).zero_();
-                        return edited;
-                      });
+      hooks.intervene(SiteSet::parse("layers.0.v", 2), [](const SiteContext&, const at::Tensor& v) {
+        at::Tensor edited = v.clone();
+        edited.select(1, 1).zero_();
+        return edited;
+      });
     }
     hooks.observe(SiteSet::parse("layers.0.attn_heads", 2),
                   [&](const SiteContext&, const at::Tensor& tensor) { heads = tensor; });
@@ -196,7 +195,8 @@ TEST_F(CasesTest, QkNormIsPerHeadOverTheConfiguredHeadSize) {
   toy.config["head_dim"] = 6;
   toy.draw();
   for (auto& [name, tensor] : toy.values) {
-    if (name.find("_norm.weight") != std::string::npos) std::fill(tensor.begin(), tensor.end(), 1.0F);
+    if (name.find("_norm.weight") != std::string::npos)
+      std::fill(tensor.begin(), tensor.end(), 1.0F);
   }
   const Model model = open(toy);
   Hooks hooks(2);
@@ -255,8 +255,7 @@ TEST(RmsNorm, HandValues) {
   const at::Tensor x = at::tensor({3.0F, 4.0F, 0.0F, 0.0F});
   const at::Tensor gain = at::tensor({1.0F, 2.0F, 1.0F, 1.0F});
   // rms = sqrt(25 / 4) = 2.5
-  EXPECT_TRUE(
-      close(rms_norm(x, gain, 0.0), at::tensor({1.2F, 3.2F, 0.0F, 0.0F}), exact_enough));
+  EXPECT_TRUE(close(rms_norm(x, gain, 0.0), at::tensor({1.2F, 3.2F, 0.0F, 0.0F}), exact_enough));
 }
 
 TEST_F(CasesTest, NormsAreNotFoldedIntoTheProjections) {
@@ -289,8 +288,8 @@ TEST_F(CasesTest, IdsOutsideTheVocabularyAndEmptySequencesAreRefused) {
   const Model model = open(toy);
   for (const std::int64_t bad : {std::int64_t{-1}, std::int64_t{32}, std::int64_t{1} << 40}) {
     const std::vector<SequenceInput> batch{{.ids = {1, bad}, .cache = nullptr}};
-    const std::string error = error_of(
-        [&] { static_cast<void>(model.decoder().forward(batch, LogitRows::none)); });
+    const std::string error =
+        error_of([&] { static_cast<void>(model.decoder().forward(batch, LogitRows::none)); });
     EXPECT_NE(error.find(std::to_string(bad)), std::string::npos);
     EXPECT_NE(error.find("32"), std::string::npos);
   }
@@ -305,8 +304,8 @@ TEST_F(CasesTest, ATensorOfTheWrongShapeOrTypeNamesFileTensorExpectedAndFound) {
   toy.shapes["model.layers.1.mlp.up_proj.weight"] = {8, 16};
   toy.write(folder_.path());
   const std::string error = error_of([&] { Model::open(folder_.path()); });
-  for (const char* part : {"model.safetensors", "model.layers.1.mlp.up_proj.weight", "[8, 16]",
-                           "[16, 8]"}) {
+  for (const char* part :
+       {"model.safetensors", "model.layers.1.mlp.up_proj.weight", "[8, 16]", "[16, 8]"}) {
     EXPECT_NE(error.find(part), std::string::npos) << part << " in: " << error;
   }
 }
@@ -316,9 +315,9 @@ TEST_F(CasesTest, AMissingTensorIsNamed) {
   toy.draw();
   toy.remove("model.layers.1.self_attn.o_proj.weight");
   toy.write(folder_.path());
-  EXPECT_NE(error_of([&] { Model::open(folder_.path()); })
-                .find("model.layers.1.self_attn.o_proj.weight"),
-            std::string::npos);
+  EXPECT_NE(
+      error_of([&] { Model::open(folder_.path()); }).find("model.layers.1.self_attn.o_proj.weight"),
+      std::string::npos);
 }
 
 // A window that the prompt exceeds: query i sees keys i - W + 1 .. i only.

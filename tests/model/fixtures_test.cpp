@@ -109,8 +109,8 @@ TEST_P(ModelFixture, AttentionProbabilitiesEqualTheReference) {
         << "layer " << l;
   }
   // The explicit softmax and the fused kernel are one function.
-  EXPECT_TRUE(close(seen.at("logits"), fixture_.tensors.get("logits.b"),
-                    fixture_.tolerance("logits")));
+  EXPECT_TRUE(
+      close(seen.at("logits"), fixture_.tensors.get("logits.b"), fixture_.tolerance("logits")));
 }
 
 TEST_P(ModelFixture, TheStreamIsTheExactSumOfItsParts) {
@@ -145,8 +145,8 @@ TEST_P(ModelFixture, GreedyDecodingWithACacheEqualsTheReference) {
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const std::vector<SequenceInput> batch{{.ids = next, .cache = &cache}};
     const auto result = model_.decoder().forward(batch, LogitRows::last);
-    EXPECT_TRUE(close(result.logits[0], logits[static_cast<std::int64_t>(i)],
-                      fixture_.tolerance("logits")))
+    EXPECT_TRUE(
+        close(result.logits[0], logits[static_cast<std::int64_t>(i)], fixture_.tolerance("logits")))
         << "step " << i;
     next = {result.logits[0].argmax().item<std::int64_t>()};
     EXPECT_EQ(next.front(), expected[i]) << "step " << i;
@@ -166,8 +166,8 @@ TEST_P(ModelFixture, ChunkedPrefillEqualsWholePrefill) {
            .cache = &cache}};
       parts.push_back(model_.decoder().forward(batch, LogitRows::all).logits);
     }
-    EXPECT_TRUE(close(at::cat(parts, 0), fixture_.tensors.get("logits.b"),
-                      fixture_.tolerance("logits")))
+    EXPECT_TRUE(
+        close(at::cat(parts, 0), fixture_.tensors.get("logits.b"), fixture_.tolerance("logits")))
         << "chunks of " << chunk;
   }
 }
@@ -221,8 +221,9 @@ TEST_P(GgufFixture, LogitsEqualTheReference) {
   }
   const ReferenceTensors quantised(fixture.folder / "gguf_reference.safetensors");
   const auto result = run(model, quantised.ids("input_ids.b"));
-  EXPECT_TRUE(
-      close(result.logits, quantised.get("logits." + file.substr(0, file.size() - 5) + ".b"), fixture.tolerance("logits")));
+  EXPECT_TRUE(close(result.logits,
+                    quantised.get("logits." + file.substr(0, file.size() - 5) + ".b"),
+                    fixture.tolerance("logits")));
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -33,8 +33,8 @@ TEST(RopeFrequencies, Llama3BandsKeepStretchAndInterpolate) {
 }
 
 TEST(RopeFrequencies, LinearDividesEveryFrequency) {
-  const RopeFrequencies rope = rope_frequencies(
-      {.kind = RopeKind::linear, .theta = 1e4, .rotary_dim = 4, .factor = 4.0});
+  const RopeFrequencies rope =
+      rope_frequencies({.kind = RopeKind::linear, .theta = 1e4, .rotary_dim = 4, .factor = 4.0});
   ASSERT_EQ(rope.inverse.size(), 2U);
   EXPECT_NEAR(rope.inverse[0], 0.25, 1e-8);
   EXPECT_NEAR(rope.inverse[1], 0.0025, 1e-9);

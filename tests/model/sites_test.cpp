@@ -9,7 +9,8 @@ namespace {
 
 std::vector<std::string> names(std::string_view patterns, std::int64_t layers = 4) {
   std::vector<std::string> result;
-  for (const SiteId site : SiteSet::parse(patterns, layers).list()) result.push_back(site_name(site));
+  for (const SiteId site : SiteSet::parse(patterns, layers).list())
+    result.push_back(site_name(site));
   return result;
 }
 
@@ -41,8 +42,9 @@ TEST(SitePatterns, WhatNamesNothingIsAnErrorWithTheNearestNames) {
                           "layers.-5.v", "layers.99999999999999999999.v"}) {
     EXPECT_NE(error_of([&] { static_cast<void>(SiteSet::parse(bad, 4)); }), "") << bad;
   }
-  EXPECT_NE(error_of([] { static_cast<void>(SiteSet::parse("layers.2.resid_pots", 4)); })
-                .find("resid_post"),
+  EXPECT_NE(error_of([] {
+              static_cast<void>(SiteSet::parse("layers.2.resid_pots", 4));
+            }).find("resid_post"),
             std::string::npos);
 }
 

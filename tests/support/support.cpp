@@ -16,8 +16,8 @@ std::filesystem::path unpacked(std::string_view relative) {
 }
 
 std::filesystem::path demo_model() {
-  auto path = std::filesystem::path(ONSET_SOURCE_DIR) /
-              ".deps/models/smollm2-135m-instruct-q4_1.gguf";
+  auto path =
+      std::filesystem::path(ONSET_SOURCE_DIR) / ".deps/models/smollm2-135m-instruct-q4_1.gguf";
   return std::filesystem::exists(path) ? path : std::filesystem::path();
 }
 

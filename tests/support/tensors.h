@@ -64,8 +64,8 @@ inline ::testing::AssertionResult close(const at::Tensor& found, const at::Tenso
   const auto at = bad.argmax().item<std::int64_t>();
   return ::testing::AssertionFailure()
          << "at flat index " << at << ": " << a.reshape({-1})[at].item<double>() << ", expected "
-         << b.reshape({-1})[at].item<double>() << "; "
-         << bad.gt(0).sum().item<std::int64_t>() << " of " << bad.numel() << " are off";
+         << b.reshape({-1})[at].item<double>() << "; " << bad.gt(0).sum().item<std::int64_t>()
+         << " of " << bad.numel() << " are off";
 }
 
 }  // namespace onset::testing

@@ -128,7 +128,8 @@ std::int64_t stage_token(const PromptTrace& trace, std::optional<std::int64_t> m
 
 std::optional<std::string> prompt_note(const std::vector<std::int64_t>& ids) {
   if (ids.size() == 1) return "too_short";
-  const bool uniform = std::adjacent_find(ids.begin(), ids.end(), std::not_equal_to<>()) == ids.end();
+  const bool uniform =
+      std::adjacent_find(ids.begin(), ids.end(), std::not_equal_to<>()) == ids.end();
   return uniform ? std::optional<std::string>("uniform") : std::nullopt;
 }
 
@@ -185,8 +186,7 @@ Candidate find_candidate(const ScanResult& result, const std::vector<PromptTrace
     for (std::size_t l = 0; l < traces[p].layers.size(); ++l) {
       const LayerStatistics& layer = result.prompts[p].layers[l];
       const TokenTrace& at = traces[p].layers[l].tokens[static_cast<std::size_t>(token)];
-      const double score =
-          by_rise ? static_cast<double>(at.largest) - before : layer.ratio();
+      const double score = by_rise ? static_cast<double>(at.largest) - before : layer.ratio();
       before = static_cast<double>(at.largest);
       if (!(score > best_score)) continue;
       best_score = score;
@@ -214,8 +214,9 @@ void explain_absence(ScanResult& result, const std::vector<PromptTrace>& traces)
     return std::all_of(result.prompts.begin(), result.prompts.end(),
                        [&](const PromptScan& prompt) { return prompt.note == note; });
   };
-  const bool no_yardstick = std::all_of(result.prompts.begin(), result.prompts.end(),
-                                        [](const PromptScan& prompt) { return prompt.note.has_value(); });
+  const bool no_yardstick =
+      std::all_of(result.prompts.begin(), result.prompts.end(),
+                  [](const PromptScan& prompt) { return prompt.note.has_value(); });
   result.note = "below_rule";
   if (no_yardstick) result.note = noted("too_short") ? "too_short" : "uniform";
   result.candidate = find_candidate(result, traces, no_yardstick);
@@ -229,9 +230,8 @@ void collect_places(ScanResult& result) {
     for (const LayerStatistics& layer : prompt.layers) {
       for (const StateEntry& entry : layer.massive_entries) {
         dims.insert(entry.dim);
-        tokens.emplace(entry.token, entry.token == 0
-                                        ? -1
-                                        : prompt.ids[static_cast<std::size_t>(entry.token)]);
+        tokens.emplace(entry.token,
+                       entry.token == 0 ? -1 : prompt.ids[static_cast<std::size_t>(entry.token)]);
       }
     }
   }
@@ -294,8 +294,9 @@ ScanResult scan(const Model& model, const std::vector<ScanPrompt>& prompts,
   result.last_massive_layer = most_frequent(lasts, count);
   collect_places(result);
   if (result.me_layer) {
-    const auto agrees = std::find_if(result.prompts.begin(), result.prompts.end(),
-                                     [&](const auto& prompt) { return prompt.me_layer == result.me_layer; });
+    const auto agrees =
+        std::find_if(result.prompts.begin(), result.prompts.end(),
+                     [&](const auto& prompt) { return prompt.me_layer == result.me_layer; });
     result.stages = agrees->stages;
   } else {
     explain_absence(result, traces);

@@ -20,7 +20,7 @@ struct ScanOptions {
   double min_abs = 100.0;     // also the threshold of stages
   double min_ratio = 1000.0;  // times the median of the layer
   ScanRule rule = ScanRule::absolute;
-  std::int64_t top = 5;       // entries listed per layer
+  std::int64_t top = 5;  // entries listed per layer
 };
 
 // One entry of a state: |value| is what is ranked. Token is the position in its prompt.
@@ -32,8 +32,8 @@ struct StateEntry {
 
 struct LayerStatistics {
   std::int64_t layer = 0;
-  StateEntry largest;          // by |value|; first in (token, dim) order on ties
-  float median_abs = 0;        // lower median of |x| over all tokens and dims
+  StateEntry largest;    // by |value|; first in (token, dim) order on ties
+  float median_abs = 0;  // lower median of |x| over all tokens and dims
   bool massive = false;
   std::vector<StateEntry> massive_entries;  // in falling order of |value|
   std::int64_t massive_count = 0;           // entries beyond the list's limit are counted here
@@ -74,7 +74,7 @@ struct PromptScan {
 };
 
 struct MassiveToken {
-  bool first = false;       // the first token of its prompt
+  bool first = false;  // the first token of its prompt
   std::int64_t position = 0;
   std::int64_t id = 0;
 };

@@ -13,7 +13,9 @@ constexpr std::uint32_t sign_bit = 0x8000'0000U;
 constexpr std::uint32_t exponent_bits = 0x7F80'0000U;
 
 // The bits of |value|: as integers they are ordered as the absolute values are.
-std::uint32_t magnitude_bits(float value) { return std::bit_cast<std::uint32_t>(value) & ~sign_bit; }
+std::uint32_t magnitude_bits(float value) {
+  return std::bit_cast<std::uint32_t>(value) & ~sign_bit;
+}
 
 bool before(const StateEntry& a, const StateEntry& b) {
   const float x = std::fabs(a.value);

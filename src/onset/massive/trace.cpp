@@ -24,8 +24,8 @@ class Rows {
 
   [[nodiscard]] const StateView& state() const { return state_; }
   [[nodiscard]] float at(std::size_t token, std::int64_t dim) const {
-    return state_.values[token * static_cast<std::size_t>(state_.hidden) +
-                         static_cast<std::size_t>(dim)];
+    return state_
+        .values[token * static_cast<std::size_t>(state_.hidden) + static_cast<std::size_t>(dim)];
   }
 
  private:
@@ -111,10 +111,10 @@ class Tracer {
     const std::int64_t bad = first_not_finite(state.values);
     if (bad < 0) return;
     const StateEntry entry = state.entry(static_cast<std::size_t>(bad));
-    throw input_error(str_cat("prompt ", first_prompt_ + prompt, ": the state after ", where,
-                              " holds ", entry.value, " at token ", entry.token, ", dim ",
-                              entry.dim),
-                      "`onset inspect MODEL --verify` names the tensors that hold NaN or infinity");
+    throw input_error(
+        str_cat("prompt ", first_prompt_ + prompt, ": the state after ", where, " holds ",
+                entry.value, " at token ", entry.token, ", dim ", entry.dim),
+        "`onset inspect MODEL --verify` names the tensors that hold NaN or infinity");
   }
 
   std::int64_t hidden_;

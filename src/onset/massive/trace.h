@@ -20,8 +20,8 @@ struct EntryParts {
 
 // One token at one block, at the two dims that a stage may need.
 struct TokenTrace {
-  float largest = 0;      // max |entry| after the block
-  EntryParts at_largest;  // at the dim of the largest entry after the block
+  float largest = 0;       // max |entry| after the block
+  EntryParts at_largest;   // at the dim of the largest entry after the block
   EntryParts at_previous;  // at the dim of the largest entry before the block
 };
 

@@ -10,8 +10,8 @@
 
 namespace onset {
 
-// Queries at positions S - T .. S - 1 over keys at positions 0 .. S - 1. Query head h uses key-value
-// head h / (H / G). Query i sees key j when j <= i and, with a window W > 0, j > i - W.
+// Queries at positions S - T .. S - 1 over keys at positions 0 .. S - 1. Query head h uses
+// key-value head h / (H / G). Query i sees key j when j <= i and, with a window W > 0, j > i - W.
 struct AttentionInput {
   at::Tensor q;  // [T, H, K]
   at::Tensor k;  // [G, S, K]

@@ -88,8 +88,8 @@ CaptureSummary capture(const Model& model, const std::vector<std::vector<std::in
     hooks.observe(sites, [&](const SiteContext& context, const at::Tensor& tensor) {
       write_site(sink, range.begin, context, tensor);
     });
-    static_cast<void>(model.decoder().forward(
-        batch, with_head ? LogitRows::all : LogitRows::none, &hooks));
+    static_cast<void>(
+        model.decoder().forward(batch, with_head ? LogitRows::all : LogitRows::none, &hooks));
     log.step("prompts", static_cast<std::int64_t>(range.end), total);
   }
   sink.writer().commit();

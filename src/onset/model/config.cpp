@@ -16,8 +16,8 @@ constexpr std::int64_t max_width = std::int64_t{1} << 26;
 
 void check_size(const std::string& where, std::string_view what, std::int64_t value,
                 std::int64_t limit) {
-  require_input(value >= 1 && value <= limit, where, ": ", what, " is ", value,
-                ", expected 1 to ", limit);
+  require_input(value >= 1 && value <= limit, where, ": ", what, " is ", value, ", expected 1 to ",
+                limit);
 }
 
 void check_rope(const ModelConfig& config, const std::string& where) {
@@ -26,10 +26,10 @@ void check_rope(const ModelConfig& config, const std::string& where) {
                 ", expected a positive number");
   require_input(std::isfinite(rope.factor) && rope.factor > 0, where, ": the RoPE factor is ",
                 rope.factor, ", expected a positive number");
-  require_input(rope.rotary_dim >= 2 && rope.rotary_dim % 2 == 0 &&
-                    rope.rotary_dim <= config.head_dim,
-                where, ": RoPE turns ", rope.rotary_dim, " of a head's ", config.head_dim,
-                " dims, expected an even number up to the head size");
+  require_input(
+      rope.rotary_dim >= 2 && rope.rotary_dim % 2 == 0 && rope.rotary_dim <= config.head_dim, where,
+      ": RoPE turns ", rope.rotary_dim, " of a head's ", config.head_dim,
+      " dims, expected an even number up to the head size");
   if (rope.kind == RopeKind::llama3 || rope.kind == RopeKind::yarn) {
     require_input(rope.original_context >= 1, where,
                   ": the RoPE scaling needs original_max_position_embeddings");
@@ -71,8 +71,8 @@ ModelConfig read_config(const Checkpoint& checkpoint) {
 std::int64_t parameter_count(const Checkpoint& checkpoint) {
   std::int64_t count = 0;
   for (const TensorInfo& tensor : checkpoint.tensors()) {
-    const bool rope_table = tensor.name == "rope_freqs.weight" ||
-                            tensor.name.ends_with("rotary_emb.inv_freq");
+    const bool rope_table =
+        tensor.name == "rope_freqs.weight" || tensor.name.ends_with("rotary_emb.inv_freq");
     if (!rope_table) count += tensor.elements();
   }
   return count;

@@ -31,8 +31,9 @@ struct RopeConfig {
   // yarn (Peng et al. 2309.00071).
   double beta_fast = 32.0;
   double beta_slow = 1.0;
-  std::optional<double> attention_factor = std::nullopt;  // times cos and sin; default 0.1 ln(factor) + 1
-  bool truncate = true;                    // whether yarn's band limits are rounded to whole dims
+  std::optional<double> attention_factor =
+      std::nullopt;      // times cos and sin; default 0.1 ln(factor) + 1
+  bool truncate = true;  // whether yarn's band limits are rounded to whole dims
   // GGUF's rope_freqs.weight: each inverse frequency is divided by its entry. Set on loading.
   std::vector<double> frequency_divisors = {};
 };
@@ -43,21 +44,21 @@ struct LayerConfig {
 };
 
 struct ModelConfig {
-  std::string architecture;  // "llama", "mistral", "qwen2", "qwen3"
-  std::int64_t hidden = 0;        // D
-  std::int64_t heads = 0;         // H
-  std::int64_t kv_heads = 0;      // G
-  std::int64_t head_dim = 0;      // K
-  std::int64_t ffn = 0;           // F
-  std::int64_t vocabulary = 0;    // V
-  std::int64_t context = 0;       // positions the model was trained for; 0: not said
+  std::string architecture;     // "llama", "mistral", "qwen2", "qwen3"
+  std::int64_t hidden = 0;      // D
+  std::int64_t heads = 0;       // H
+  std::int64_t kv_heads = 0;    // G
+  std::int64_t head_dim = 0;    // K
+  std::int64_t ffn = 0;         // F
+  std::int64_t vocabulary = 0;  // V
+  std::int64_t context = 0;     // positions the model was trained for; 0: not said
   double norm_eps = 1e-6;
   Activation activation = Activation::silu;
-  bool tied_embeddings = false;   // as the configuration says; loading goes by the tensors
+  bool tied_embeddings = false;  // as the configuration says; loading goes by the tensors
   bool qkv_bias = false;
-  bool output_bias = false;       // of o_proj
+  bool output_bias = false;  // of o_proj
   bool ffn_bias = false;
-  bool qk_norm = false;           // RMSNorm of each head's q and k over K, before RoPE
+  bool qk_norm = false;  // RMSNorm of each head's q and k over K, before RoPE
   // GGUF files of this family hold the rows of Q and K permuted per head (llama, mistral).
   bool gguf_permuted_qk = false;
   RopeConfig rope;

@@ -101,11 +101,12 @@ ModelConfig read_gguf_config(const Checkpoint& checkpoint, const std::string& wh
   ModelConfig config;
   config.architecture = std::string(family->name);
   config.hidden = metadata.integer("embedding_length");
-  config.heads = read_per_layer(checkpoint, metadata, *architecture, "attention.head_count", 0, where);
+  config.heads =
+      read_per_layer(checkpoint, metadata, *architecture, "attention.head_count", 0, where);
   config.kv_heads = read_per_layer(checkpoint, metadata, *architecture, "attention.head_count_kv",
                                    config.heads, where);
-  config.head_dim = metadata.integer("attention.key_length",
-                                     config.heads > 0 ? config.hidden / config.heads : 0);
+  config.head_dim =
+      metadata.integer("attention.key_length", config.heads > 0 ? config.hidden / config.heads : 0);
   const std::int64_t value_dim = metadata.integer("attention.value_length", config.head_dim);
   require_input(value_dim == config.head_dim, where, ": attention.value_length ", value_dim,
                 " differs from attention.key_length ", config.head_dim, ", which is not supported");

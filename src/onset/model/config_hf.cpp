@@ -81,13 +81,13 @@ RopeConfig read_rope(const Reader& config, const std::string& where, std::int64_
   const Reader reader(*scaling, where + ": " + key);
   rope.kind = read_rope_kind(reader);
   rope.theta = reader.number("rope_theta", rope.theta);
-  rope.rotary_dim = static_cast<std::int64_t>(
-      static_cast<double>(head_dim) * reader.number("partial_rotary_factor", partial));
+  rope.rotary_dim = static_cast<std::int64_t>(static_cast<double>(head_dim) *
+                                              reader.number("partial_rotary_factor", partial));
   if (rope.kind == RopeKind::plain) return rope;
   // Where the stretched and the original length are both given, their quotient is the factor.
-  rope.original_context = reader.integer(
-      "original_max_position_embeddings",
-      config.integer("original_max_position_embeddings", rope.kind == RopeKind::yarn ? context : 0));
+  rope.original_context = reader.integer("original_max_position_embeddings",
+                                         config.integer("original_max_position_embeddings",
+                                                        rope.kind == RopeKind::yarn ? context : 0));
   const auto factor = find_number(*scaling, "factor", reader.where());
   if (factor) {
     rope.factor = *factor;
@@ -112,10 +112,12 @@ std::vector<LayerConfig> read_layers(const Reader& config, const Family& family,
                 ", expected 1 to 10000");
   std::vector<LayerConfig> layers(static_cast<std::size_t>(count));
   const std::int64_t window = config.integer("sliding_window", 0);
-  const bool used = family.window == WindowRule::all ||
-                    (family.window == WindowRule::opt_in && config.boolean("use_sliding_window", false));
+  const bool used =
+      family.window == WindowRule::all ||
+      (family.window == WindowRule::opt_in && config.boolean("use_sliding_window", false));
   if (!used || window == 0) return layers;
-  require_input(window > 0, config.where(), ": sliding_window is ", window, ", expected at least 1");
+  require_input(window > 0, config.where(), ": sliding_window is ", window,
+                ", expected at least 1");
   const Json* types = config.child("layer_types");
   if (types != nullptr) {
     require_input(types->is_array() && types->size() == layers.size(), config.where(),
@@ -143,9 +145,8 @@ std::vector<std::int64_t> read_eos(const Checkpoint& checkpoint) {
     const auto found = source->find("eos_token_id");
     if (found == source->end() || found->is_null()) continue;
     if (found->is_number_integer()) return {found->get<std::int64_t>()};
-    if (found->is_array() && std::all_of(found->begin(), found->end(), [](const Json& id) {
-          return id.is_number_integer();
-        })) {
+    if (found->is_array() && std::all_of(found->begin(), found->end(),
+                                         [](const Json& id) { return id.is_number_integer(); })) {
       return found->get<std::vector<std::int64_t>>();
     }
     throw input_error(str_cat(checkpoint.path().string(),

@@ -57,7 +57,8 @@ struct Decoder::Pass {
 std::vector<SequenceInput> sequences_of_padded(std::span<const std::int64_t> ids,
                                                std::span<const std::int64_t> mask,
                                                std::int64_t width) {
-  if (width <= 0 || ids.size() != mask.size() || ids.size() % static_cast<std::size_t>(width) != 0) {
+  if (width <= 0 || ids.size() != mask.size() ||
+      ids.size() % static_cast<std::size_t>(width) != 0) {
     throw usage_error("a padded batch needs ids and mask of the same shape [B, T]");
   }
   std::vector<SequenceInput> batch;
@@ -67,7 +68,8 @@ std::vector<SequenceInput> sequences_of_padded(std::span<const std::int64_t> ids
     for (std::size_t i = row; i < row + static_cast<std::size_t>(width); ++i) {
       const bool attended = mask[i] != 0;
       if (attended && ended) {
-        throw usage_error(str_cat("row ", batch.size(), " of a padded batch has a hole in its mask"));
+        throw usage_error(
+            str_cat("row ", batch.size(), " of a padded batch has a hole in its mask"));
       }
       if (attended) input.ids.push_back(ids[i]);
       ended = !attended && !input.ids.empty();
@@ -100,7 +102,8 @@ Decoder::Decoder(const Checkpoint& checkpoint, const ModelConfig& config,
 
 ForwardResult Decoder::forward(std::span<const SequenceInput> batch, LogitRows rows,
                                const Hooks* hooks) const {
-  Pass pass{.batch = batch, .sequences = pack(batch, config_), .rows = 0, .hooks = hooks, .rope = {}};
+  Pass pass{
+      .batch = batch, .sequences = pack(batch, config_), .rows = 0, .hooks = hooks, .rope = {}};
   require_input(!batch.empty(), "a forward call without sequences");
   pass.rows = pass.sequences.back().row + pass.sequences.back().count;
   pass.rope = rope_table(rope_, pass.sequences, pass.rows, residual_type(options_.compute));
@@ -123,17 +126,17 @@ ForwardResult Decoder::forward(std::span<const SequenceInput> batch, LogitRows r
 
 at::Tensor Decoder::embed(std::span<const SequenceInput> batch) const {
   std::vector<std::int64_t> ids;
-  for (const SequenceInput& input : batch) ids.insert(ids.end(), input.ids.begin(), input.ids.end());
+  for (const SequenceInput& input : batch)
+    ids.insert(ids.end(), input.ids.begin(), input.ids.end());
   return gather_rows(weights_.embedding, ids).to(residual_type(options_.compute));
 }
 
 at::Tensor Decoder::block(const Pass& pass, std::int64_t layer, at::Tensor stream) const {
   const LayerWeights& weights = weights_.layers[static_cast<std::size_t>(layer)];
   const at::Tensor resid_pre = pass.at(SiteKind::resid_pre, layer, std::move(stream));
-  const at::Tensor attn_norm = pass.at(SiteKind::attn_norm, layer,
-                                       rms_norm(resid_pre, weights.attn_norm, config_.norm_eps));
-  const at::Tensor attn_out =
-      pass.at(SiteKind::attn_out, layer, attention(pass, layer, attn_norm));
+  const at::Tensor attn_norm =
+      pass.at(SiteKind::attn_norm, layer, rms_norm(resid_pre, weights.attn_norm, config_.norm_eps));
+  const at::Tensor attn_out = pass.at(SiteKind::attn_out, layer, attention(pass, layer, attn_norm));
   const at::Tensor resid_mid = pass.at(SiteKind::resid_mid, layer, resid_pre + attn_out);
   const at::Tensor ffn_norm =
       pass.at(SiteKind::ffn_norm, layer, rms_norm(resid_mid, weights.ffn_norm, config_.norm_eps));
@@ -201,12 +204,12 @@ at::Tensor Decoder::final_logits(const Pass& pass, const at::Tensor& hidden, Log
   const bool all = rows == LogitRows::all || pass.wants(SiteKind::final_norm, -1) ||
                    pass.wants(SiteKind::logits, -1);
   std::vector<std::int64_t> last;
-  for (const SequenceRows& sequence : pass.sequences) last.push_back(sequence.row + sequence.count - 1);
+  for (const SequenceRows& sequence : pass.sequences)
+    last.push_back(sequence.row + sequence.count - 1);
   const at::Tensor chosen = at::tensor(last, at::kLong);
-  const at::Tensor normed =
-      pass.at(SiteKind::final_norm, -1,
-              rms_norm(all ? hidden : hidden.index_select(0, chosen), weights_.final_norm,
-                       config_.norm_eps));
+  const at::Tensor normed = pass.at(SiteKind::final_norm, -1,
+                                    rms_norm(all ? hidden : hidden.index_select(0, chosen),
+                                             weights_.final_norm, config_.norm_eps));
   const at::Tensor logits = pass.at(SiteKind::logits, -1, weights_.head(normed));
   return all && rows == LogitRows::last ? logits.index_select(0, chosen) : logits;
 }

@@ -9,9 +9,9 @@
 namespace onset {
 
 enum class WindowRule {
-  none,     // no sliding window
-  all,      // `sliding_window`, where given, holds for every layer (Mistral)
-  opt_in,   // only with `use_sliding_window`, from layer `max_window_layers` on (Qwen2, Qwen3)
+  none,    // no sliding window
+  all,     // `sliding_window`, where given, holds for every layer (Mistral)
+  opt_in,  // only with `use_sliding_window`, from layer `max_window_layers` on (Qwen2, Qwen3)
 };
 
 struct Family {
@@ -20,7 +20,7 @@ struct Family {
   std::string_view examples;  // for messages
   bool qkv_bias;              // biases of q, k, v unless the config says otherwise
   bool qk_norm;
-  bool tied_by_default;       // where the config does not say
+  bool tied_by_default;  // where the config does not say
   bool gguf_permuted_qk;
   WindowRule window;
 };

@@ -30,8 +30,8 @@ struct SiteContext {
   std::int64_t sequence = -1;
 };
 
-// Called on the thread that runs the forward pass, in the order of the pass. The tensor may be kept:
-// the pass does not write to it again.
+// Called on the thread that runs the forward pass, in the order of the pass. The tensor may be
+// kept: the pass does not write to it again.
 using Observer = std::function<void(const SiteContext&, const at::Tensor&)>;
 // Returns what the pass goes on with: the tensor itself, or another of the same shape and type.
 // Must not change the given tensor in place.

@@ -30,7 +30,9 @@ int available_processors() {
   return std::min(count, cgroup_quota(count));
 }
 
-void set_threads(int threads) { at::set_num_threads(threads > 0 ? threads : available_processors()); }
+void set_threads(int threads) {
+  at::set_num_threads(threads > 0 ? threads : available_processors());
+}
 
 int threads() { return at::get_num_threads(); }
 

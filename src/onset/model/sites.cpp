@@ -16,11 +16,11 @@ struct KindRow {
 };
 
 constexpr std::array<KindRow, site_kind_count> kinds{{
-    {"embed", false},      {"resid_pre", true}, {"attn_norm", true},  {"q_pre", true},
-    {"k_pre", true},       {"q", true},         {"k", true},          {"v", true},
+    {"embed", false},      {"resid_pre", true},  {"attn_norm", true},  {"q_pre", true},
+    {"k_pre", true},       {"q", true},          {"k", true},          {"v", true},
     {"attn_scores", true}, {"attn_probs", true}, {"attn_heads", true}, {"attn_out", true},
-    {"resid_mid", true},   {"ffn_norm", true},  {"ffn_gate", true},   {"ffn_up", true},
-    {"ffn_product", true}, {"ffn_out", true},   {"resid_post", true}, {"final_norm", false},
+    {"resid_mid", true},   {"ffn_norm", true},   {"ffn_gate", true},   {"ffn_up", true},
+    {"ffn_product", true}, {"ffn_out", true},    {"resid_post", true}, {"final_norm", false},
     {"logits", false},
 }};
 
@@ -34,10 +34,10 @@ Error unknown_site(std::string_view pattern, std::int64_t layers) {
     names.push_back(kind.in_layer ? "layers.*." + std::string(kind.name) : std::string(kind.name));
   }
   const auto near = nearest(pattern, names, 3);
-  return usage_error(str_cat("no site is named \"", pattern, "\" (the model has layers 0 to ",
-                             layers - 1, ")"),
-                     near.empty() ? "sites look like layers.*.resid_post, layers.3.attn_probs, logits"
-                                  : did_you_mean(near));
+  return usage_error(
+      str_cat("no site is named \"", pattern, "\" (the model has layers 0 to ", layers - 1, ")"),
+      near.empty() ? "sites look like layers.*.resid_post, layers.3.attn_probs, logits"
+                   : did_you_mean(near));
 }
 
 std::optional<std::int64_t> parse_layer(std::string_view text, std::int64_t count) {

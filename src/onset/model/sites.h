@@ -63,7 +63,8 @@ class SiteSet {
   void add(SiteId site);
   void add_all_layers(SiteKind kind);
   [[nodiscard]] bool contains(SiteId site) const {
-    return (mask_[static_cast<std::size_t>(site.layer + 1)] >> static_cast<int>(site.kind) & 1U) != 0;
+    return (mask_[static_cast<std::size_t>(site.layer + 1)] >> static_cast<int>(site.kind) & 1U) !=
+           0;
   }
   // In the order of the forward pass.
   [[nodiscard]] std::vector<SiteId> list() const;

@@ -153,8 +153,8 @@ LayerWeights find_layer(Finder& finder, const ModelConfig& config, std::int64_t 
       finder.vector(finder.layer_name(layer, ffn_norm_name), "weight", config.hidden);
   weights.ffn.gate = finder.linear(finder.layer_name(layer, gate_name), config.ffn, config.hidden,
                                    config.ffn_bias);
-  weights.ffn.up = finder.linear(finder.layer_name(layer, up_name), config.ffn, config.hidden,
-                                 config.ffn_bias);
+  weights.ffn.up =
+      finder.linear(finder.layer_name(layer, up_name), config.ffn, config.hidden, config.ffn_bias);
   weights.ffn.down = finder.linear(finder.layer_name(layer, down_name), config.hidden, config.ffn,
                                    config.ffn_bias);
   weights.tensors = finder.take_noted();
@@ -190,9 +190,10 @@ void find_head(Finder& finder, const Checkpoint& checkpoint, const ModelConfig& 
   }
   weights.head = finder.linear(finder.head_name(), config.vocabulary, config.hidden, false);
   if (config.tied_embeddings && !look_equal(weights.head.stored(), weights.embedding)) {
-    log.warning(str_cat(checkpoint.path().string(), ": the configuration ties the head to the "
-                        "embedding, but the file holds another ", finder.head_name(),
-                        ".weight, which is used"));
+    log.warning(str_cat(checkpoint.path().string(),
+                        ": the configuration ties the head to the "
+                        "embedding, but the file holds another ",
+                        finder.head_name(), ".weight, which is used"));
   }
 }
 

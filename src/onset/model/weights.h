@@ -14,10 +14,10 @@
 namespace onset {
 
 struct AttentionWeights {
-  Linear q;  // [H*K, D]
-  Linear k;  // [G*K, D]
-  Linear v;  // [G*K, D]
-  Linear o;  // [D, H*K]
+  Linear q;           // [H*K, D]
+  Linear k;           // [G*K, D]
+  Linear v;           // [G*K, D]
+  Linear o;           // [D, H*K]
   at::Tensor q_norm;  // [K], undefined without QK-norm
   at::Tensor k_norm;
 };
