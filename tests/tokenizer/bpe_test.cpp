@@ -114,6 +114,7 @@ TEST(Bpe, ThreadsShareATokenizer) {
   const auto rows = read_jsonl(testing::data("tokenizers/qwen3.encode.jsonl"));
   std::vector<std::thread> threads;
   std::array<int, 4> wrong{};
+  threads.reserve(wrong.size());
   for (int& count : wrong) {
     threads.emplace_back([&] {
       for (const auto& row : rows) {

@@ -17,7 +17,7 @@ ChatOptions options_of(const OrderedJson& row) {
 
 class ChatFixtures : public ::testing::TestWithParam<std::string> {
  protected:
-  std::vector<OrderedJson> rows() const {
+  [[nodiscard]] std::vector<OrderedJson> rows() const {
     return read_jsonl(testing::data("tokenizers/" + GetParam() + ".chat.jsonl"));
   }
 };

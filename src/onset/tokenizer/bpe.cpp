@@ -157,7 +157,7 @@ void Bpe::merge_long(Scratch& scratch, std::vector<TokenId>& ids, std::size_t fr
     nodes.push_back({ids[from + i], i - 1, i + 1 < count ? i + 1 : -1});
   }
   const auto later = [](const Scratch::Candidate& a, const Scratch::Candidate& b) {
-    return a.merge != b.merge ? a.merge > b.merge : a.left > b.left;
+    return a.merge == b.merge ? a.left > b.left : b.merge < a.merge;
   };
   const auto candidate = [&](std::int32_t left) {
     const std::int32_t right = nodes[left].next;

@@ -20,7 +20,8 @@ class Merge {
       : bits_((std::uint64_t{rank} << 32) | static_cast<std::uint32_t>(result)) {}
   [[nodiscard]] bool exists() const { return bits_ != none; }
   [[nodiscard]] TokenId result() const { return static_cast<TokenId>(bits_ & 0xFFFFFFFFU); }
-  [[nodiscard]] auto operator<=>(const Merge&) const = default;
+  [[nodiscard]] bool operator==(const Merge& other) const { return bits_ == other.bits_; }
+  [[nodiscard]] bool operator<(const Merge& other) const { return bits_ < other.bits_; }
 
  private:
   static constexpr std::uint64_t none = ~std::uint64_t{0};  // behind every merge

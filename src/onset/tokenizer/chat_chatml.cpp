@@ -73,7 +73,7 @@ void append_tool_call(std::string& text, const OrderedJson& given) {
   require_input(name != call.end() && name->is_string(), "tool_calls: an entry has no name");
   require_input(arguments != call.end(), "tool_calls: an entry has no arguments");
   text.append("<tool_call>\n{\"name\": \"").append(lossy_utf8(name->get_ref<const std::string&>()));
-  text.append("\", \"arguments\": ");
+  text.append(R"(", "arguments": )");
   text.append(arguments->is_string() ? lossy_utf8(arguments->get_ref<const std::string&>())
                                      : python_json(*arguments));
   text.append("}\n</tool_call>");

@@ -16,6 +16,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Far above any vocabulary, so that a wrong path to a large file is not read to its end.
+constexpr std::size_t max_file_bytes = std::size_t{256} << 20;
+
 void refuse_affix(const Json& model, const std::string& key, const std::string& where) {
   const auto affix = find_string(model, key, where);
   require_input(!affix || affix->empty(), where, ": ", quote(key), " is not known");
@@ -142,7 +145,7 @@ TokenizerData load_tokenizer_json(const fs::path& path) {
                 folder ? ": has no tokenizer.json" : ": does not exist");
   const std::string where = file_path.string();
   TokenizerData data;
-  TokenizerFile file = read_tokenizer_file(read_file(file_path), where);
+  TokenizerFile file = read_tokenizer_file(read_file(file_path, max_file_bytes), where);
   data.vocabulary = std::move(file.vocabulary);
   data.vocabulary.index();
   read_model(file, data, where);

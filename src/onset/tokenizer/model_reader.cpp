@@ -97,7 +97,7 @@ class Handler final : public nlohmann::json_sax<Json> {
   }
   [[noreturn]] void bad_merge() const {
     throw input_error(str_cat(where_, ": model.merges: entry ", file_.merges.size(),
-                              " should be \"a b\" or [\"a\", \"b\"]"));
+                              R"( should be "a b" or ["a", "b"])"));
   }
 
   bool merge(const std::string& text) {

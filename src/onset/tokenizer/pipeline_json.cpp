@@ -221,7 +221,7 @@ void read_added_tokens(const Json& document, TokenizerData& data, const std::str
     const auto content = find_string(item, "content", here);
     const auto id = find_int(item, "id", here);
     require_input(content.has_value() && id.has_value(), here,
-                  ": an entry lacks \"content\" or \"id\"");
+                  R"(: an entry lacks "content" or "id")");
     require_input(*id >= 0 && *id <= max_token_id, here, ": id ", *id, " is out of range");
     const auto flag = [&](const char* key) { return find_bool(item, key, here).value_or(false); };
     AddedToken token;

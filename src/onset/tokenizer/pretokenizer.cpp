@@ -59,13 +59,13 @@ std::vector<Stretch> joined(const std::vector<Stretch>& stretches, SplitBehavior
 std::vector<Stretch> joined_with_next(const std::vector<Stretch>& stretches) {
   std::vector<Stretch> result;
   bool next_match = false;
-  for (auto stretch = stretches.rbegin(); stretch != stretches.rend(); ++stretch) {
-    if (stretch->match && !next_match && !result.empty()) {
-      result.back().start = stretch->start;
+  for (std::size_t i = stretches.size(); i-- > 0;) {
+    if (stretches[i].match && !next_match && !result.empty()) {
+      result.back().start = stretches[i].start;
     } else {
-      result.push_back(*stretch);
+      result.push_back(stretches[i]);
     }
-    next_match = stretch->match;
+    next_match = stretches[i].match;
   }
   std::reverse(result.begin(), result.end());
   return result;
