@@ -45,7 +45,7 @@ std::string site_names() {
 void CaptureOptions::declare(CommandLine& line) {
   line.group("What and where");
   line.text(sites, "--sites", "SITES", "sites to write, separated by commas");
-  line.text(output, "-o,--output", "FILE",
+  line.path(output, "-o,--output", "FILE",
             "the safetensors file to write, which appears when it is complete; must be given");
   prompts.declare(line);
   compute.declare(line);
@@ -104,6 +104,10 @@ OrderedJson captured_json(const Captured& captured, OrderedJson run) {
 void check(const CaptureOptions& options) {
   if (options.output.empty() || options.output == "-") {
     throw usage_error("onset capture writes a file and needs its name", "give -o FILE.safetensors");
+  }
+  if (is_special_file(options.output)) {
+    throw usage_error(str_cat("-o ", quote(options.output), " is no file"),
+                      "give the name of a file: the result is written in parts, then renamed");
   }
   if (options.prompts.empty()) {
     throw usage_error("onset capture needs a prompt", "give --prompt TEXT, --ids or --jsonl");

@@ -97,6 +97,15 @@ void CommandLine::text(std::string& field, const std::string& names, std::string
             [&field](const std::string& given) { field = given; });
 }
 
+void CommandLine::path(std::string& field, const std::string& names, std::string value,
+                       std::string help) {
+  add_value(names, {"", std::move(value), std::move(help), field}, false,
+            [&field, name = long_name(names)](const std::string& given) {
+              if (given.empty()) throw usage_error(name + ": the name is empty");
+              field = given;
+            });
+}
+
 void CommandLine::texts(std::vector<std::string>& field, const std::string& names,
                         std::string value, std::string help) {
   add_value(names, {"", std::move(value), std::move(help), ""}, true,

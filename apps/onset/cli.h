@@ -48,6 +48,8 @@ class CommandLine {
 
   void toggle(bool& field, const std::string& names, std::string help);
   void text(std::string& field, const std::string& names, std::string value, std::string help);
+  // A text that must not be empty.
+  void path(std::string& field, const std::string& names, std::string value, std::string help);
   // May be given several times; each takes exactly one value.
   void texts(std::vector<std::string>& field, const std::string& names, std::string value,
              std::string help);

@@ -74,6 +74,10 @@ int ComputeOptions::thread_count() const {
   return threads > 0 ? static_cast<int>(threads) : available_cores();
 }
 
+void refuse_empty_path(const std::string& path) {
+  if (path.empty()) throw usage_error("the name of the model is empty");
+}
+
 void add_compute(OrderedJson& run, const ComputeOptions& options) {
   run["threads"] = options.thread_count();
   run["compute"] = compute_name(options.compute);
@@ -83,7 +87,7 @@ void add_compute(OrderedJson& run, const ComputeOptions& options) {
 void OutputOptions::declare(CommandLine& line) {
   line.group("Output");
   line.toggle(json, "--json", "JSON in place of the table (fields: docs/json.md)");
-  line.text(output, "-o,--output", "FILE",
+  line.path(output, "-o,--output", "FILE",
             "write the result to FILE, which appears when it is complete");
   line.toggle(quiet, "--quiet", "no progress on standard error");
 }
@@ -99,6 +103,7 @@ std::string single_model(const CommandLine& line, const std::string& verb) {
         str_cat("onset ", verb, " takes one model; ", quote(given[1]), " is one too many"),
         str_cat("see: onset ", verb, " --help"));
   }
+  refuse_empty_path(given.front());
   return given.front();
 }
 

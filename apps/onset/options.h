@@ -51,6 +51,9 @@ struct OutputOptions {
 
 void declare_threads(CommandLine& line, std::int64_t& threads);
 
+// A usage error for the empty name that an unset shell variable leaves.
+void refuse_empty_path(const std::string& path);
+
 // The one positional of most verbs. Usage errors when it is missing or when there is more.
 [[nodiscard]] std::string single_model(const CommandLine& line, const std::string& verb);
 

@@ -1,10 +1,14 @@
 #include "output.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "onset/base/error.h"
 #include "text.h"
@@ -59,8 +63,24 @@ void dump(const OrderedJson& value, std::size_t indent, std::string& out) {
 
 }  // namespace
 
-ResultWriter::ResultWriter(const std::string& path) {
-  if (!path.empty() && path != "-") file_ = std::make_unique<AtomicFile>(path);
+ResultWriter::ResultWriter(const std::string& path) : name_("standard output") {
+  if (path.empty() || path == "-") {
+    descriptor_ = STDOUT_FILENO;
+    return;
+  }
+  if (!is_special_file(path)) {
+    file_ = std::make_unique<AtomicFile>(path);
+    return;
+  }
+  name_ = printable(path, true);
+  descriptor_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
+  if (descriptor_ < 0) {
+    throw resource_error(str_cat(name_, ": cannot write: ", std::strerror(errno)));
+  }
+}
+
+ResultWriter::~ResultWriter() {
+  if (descriptor_ > STDERR_FILENO) ::close(descriptor_);
 }
 
 void ResultWriter::write(std::string_view text) {
@@ -71,12 +91,12 @@ void ResultWriter::write(std::string_view text) {
 void ResultWriter::flush() {
   if (file_) {
     file_->write(buffer_);
-  } else if (const int error = write_all(STDOUT_FILENO, buffer_); error == EPIPE) {
-    throw resource_error("standard output: its reader left before everything was written");
+  } else if (const int error = write_all(descriptor_, buffer_); error == EPIPE) {
+    throw resource_error(name_ + ": its reader left before everything was written");
   } else if (error == EBADF) {
-    throw resource_error("standard output is closed", "give a file with -o FILE");
+    throw resource_error(name_ + " is closed", "give a file with -o FILE");
   } else if (error != 0) {
-    throw resource_error(str_cat("standard output: cannot write: ", std::strerror(error)));
+    throw resource_error(str_cat(name_, ": cannot write: ", std::strerror(error)));
   }
   buffer_.clear();
 }
@@ -117,6 +137,54 @@ void Console::progress(const std::string& what, std::int64_t done, std::int64_t 
 void Console::erase() {
   if (line_shown_) write_error_text("\r\x1b[K");
   line_shown_ = false;
+}
+
+bool is_special_file(const std::string& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
+}
+
+bool StandardInput::read_more() {
+  buffer_.erase(0, begin_);
+  begin_ = 0;
+  const std::size_t had = buffer_.size();
+  buffer_.resize(had + buffer_bytes);
+  ssize_t got = -1;
+  do {
+    got = ::read(STDIN_FILENO, buffer_.data() + had, buffer_bytes);
+  } while (got < 0 && errno == EINTR);
+  const int error = errno;
+  buffer_.resize(had + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+  if (got < 0) {
+    throw input_error(str_cat("standard input: cannot read: ",
+                              error == EBADF ? "it is closed" : std::strerror(error)));
+  }
+  return got > 0;
+}
+
+bool StandardInput::next_line(std::string& line) {
+  std::size_t searched = begin_;
+  while (true) {
+    const auto end = buffer_.find('\n', searched);
+    if (end != std::string::npos) {
+      line.assign(buffer_, begin_, end - begin_);
+      begin_ = end + 1;
+      return true;
+    }
+    const std::size_t pending = buffer_.size() - begin_;
+    if (read_more()) {
+      searched = pending;  // reading moved what was pending to the front
+      continue;
+    }
+    line = std::exchange(buffer_, {});
+    return pending > 0;
+  }
+}
+
+std::string StandardInput::rest() {
+  while (read_more()) {
+  }
+  return std::exchange(buffer_, {});
 }
 
 bool colour_wanted(const std::string& output_path) {

@@ -19,8 +19,12 @@ namespace onset::app {
 class ResultWriter {
  public:
   // `path`: a file, written atomically and opened at once so that a wrong path fails before the
-  // work; empty or "-" is standard output.
+  // work; empty or "-" is standard output. Pipes and devices (/dev/stdout, /dev/null) are written
+  // to as they are: renaming a file over them would replace them.
   explicit ResultWriter(const std::string& path);
+  ResultWriter(const ResultWriter&) = delete;
+  ResultWriter& operator=(const ResultWriter&) = delete;
+  ~ResultWriter();
 
   void write(std::string_view text);
   void finish();
@@ -28,7 +32,9 @@ class ResultWriter {
  private:
   void flush();
 
+  std::string name_;  // for messages
   std::unique_ptr<AtomicFile> file_;
+  int descriptor_ = -1;  // where there is no file_
   std::string buffer_;
 };
 
@@ -53,8 +59,26 @@ class Console {
   std::chrono::steady_clock::time_point next_update_;
 };
 
+// Does the path name something that is there and neither a file nor a folder: a pipe, a device?
+[[nodiscard]] bool is_special_file(const std::string& path);
+
 // May results on standard output carry colour? Only on a terminal, and not with NO_COLOR.
 [[nodiscard]] bool colour_wanted(const std::string& output_path);
+
+// Standard input in parts. Input errors where it cannot be read.
+class StandardInput {
+ public:
+  // The next line without its line break; false at the end.
+  [[nodiscard]] bool next_line(std::string& line);
+  // All that is left.
+  [[nodiscard]] std::string rest();
+
+ private:
+  [[nodiscard]] bool read_more();
+
+  std::string buffer_;
+  std::size_t begin_ = 0;  // of what is not handed out yet
+};
 
 // JSON as the program prints it: indented, bad UTF-8 replaced, a newline at the end.
 [[nodiscard]] std::string json_document(const OrderedJson& value);

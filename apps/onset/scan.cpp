@@ -122,6 +122,7 @@ int run_scan(const Invocation& invocation) {
     throw usage_error("onset scan needs a model: a folder or a .gguf file",
                       "see: onset scan --help");
   }
+  for (const auto& path : line.positionals()) refuse_empty_path(path);
   if (options.csv && options.output.json) {
     throw usage_error("--csv and --json exclude each other", "leave one of them out");
   }

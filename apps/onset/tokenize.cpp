@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <charconv>
-#include <iostream>
 #include <iterator>
 #include <utility>
 
@@ -57,7 +56,7 @@ void TokenizeOptions::declare(CommandLine& line) {
   line.texts(ids, "--ids", "1,5,9", "ids to decode; may be given several times");
   line.toggle(skip_special, "--skip-special", "leave special tokens out of the text");
   line.group("Output");
-  line.text(output.output, "-o,--output", "FILE",
+  line.path(output.output, "-o,--output", "FILE",
             "write the lines to FILE, which appears when it is complete");
   line.toggle(output.json, "--json", "accepted for uniformity; the output is always JSON lines");
   line.toggle(output.quiet, "--quiet", "no messages but errors");
@@ -176,9 +175,10 @@ void take_standard_input(Job& job, const TokenizeOptions& options) {
   if (!options.output.quiet && ::isatty(STDIN_FILENO) == 1) {
     write_error_text("onset: reading standard input; end it with Ctrl-D\n");
   }
+  StandardInput input;
   std::size_t number = 0;
   if (options.lines || options.decode) {
-    for (std::string line; std::getline(std::cin, line);) {
+    for (std::string line; input.next_line(line);) {
       ++number;
       if (options.decode) {
         job.row(decode_line(line, number));
@@ -187,10 +187,8 @@ void take_standard_input(Job& job, const TokenizeOptions& options) {
       }
     }
   } else {
-    std::string text{std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
-    job.row({"standard input", std::move(text)});
+    job.row({"standard input", input.rest()});
   }
-  require_input(!std::cin.bad(), "standard input: cannot be read to its end");
 }
 
 void check(const TokenizeOptions& options, const CommandLine& line) {
@@ -199,6 +197,7 @@ void check(const TokenizeOptions& options, const CommandLine& line) {
     throw usage_error("onset tokenize needs a model, a folder with a tokenizer, or a file",
                       "see: onset tokenize --help");
   }
+  refuse_empty_path(given.front());
   if (given.size() > 1 && !options.decode) {
     throw usage_error(str_cat("unexpected argument ", quote(given[1])),
                       "a text is given with --text; ids after MODEL need --decode");

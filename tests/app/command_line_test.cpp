@@ -1,5 +1,9 @@
 // Wrong use, failures, help, and standard output that cannot take the result.
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "app/program.h"
 #include "onset/base/file.h"
 
@@ -123,6 +127,33 @@ TEST(CommandLine, OutputFilesAppearWholeOrNotAtAll) {
     ++files;
   }
   EXPECT_EQ(files, 1U) << "only the result that was completed";
+}
+
+TEST(CommandLine, PipesAreWrittenToAndNotReplaced) {
+  const TemporaryFolder folder;
+  const auto pipe = (folder.path() / "pipe").string();
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  // Open at both ends, so that neither side waits for the other.
+  const int reader = ::open(pipe.c_str(), O_RDWR | O_NONBLOCK);
+  ASSERT_GE(reader, 0);
+  const auto outcome = run_onset({"inspect", model_path("llama"), "--json", "-o", pipe});
+  EXPECT_EQ(outcome.code, 0) << outcome.error;
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+  std::string text(1U << 16U, '\0');
+  const auto size = ::read(reader, text.data(), text.size());
+  ::close(reader);
+  ASSERT_GT(size, 0);
+  text.resize(static_cast<std::size_t>(size));
+  EXPECT_TRUE(OrderedJson::parse(text).contains("model"));
+  expect_refusal(run_onset({"capture", model_path("llama"), "--ids", "1", "-o", pipe}), 2,
+                 "is no file");
+}
+
+TEST(CommandLine, EmptyNamesAreWrongUse) {
+  expect_refusal(run_onset({"scan", ""}), 2, "empty");
+  expect_refusal(run_onset({"inspect", ""}), 2, "empty");
+  expect_refusal(run_onset({"tokenize", ""}), 2, "empty");
+  expect_refusal(run_onset({"inspect", model_path("llama"), "-o", ""}), 2, "--output");
 }
 
 TEST(CommandLine, NothingIsColouredOrAnimatedOffATerminal) {

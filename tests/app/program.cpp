@@ -18,6 +18,7 @@ namespace {
 // Null-terminated pointers into the strings, as posix_spawn wants them.
 std::vector<char*> pointers(std::vector<std::string>& strings) {
   std::vector<char*> result;
+  result.reserve(strings.size() + 1);
   for (auto& string : strings) result.push_back(string.data());
   result.push_back(nullptr);
   return result;
@@ -46,7 +47,8 @@ std::vector<OrderedJson> Outcome::json_lines() const {
 
 Outcome run_onset(const std::vector<std::string>& arguments, const Surroundings& surroundings) {
   const TemporaryFolder folder;
-  const auto input = folder.write("in", surroundings.input).string();
+  const auto given = folder.write("in", surroundings.input).string();
+  const auto input = surroundings.input_path.empty() ? given : surroundings.input_path;
   const auto caught = (folder.path() / "out").string();
   const auto errors = (folder.path() / "error").string();
   const auto output = surroundings.output.empty() ? caught : surroundings.output;

@@ -13,6 +13,7 @@ namespace onset::testing {
 
 struct Surroundings {
   std::string input = {};                     // standard input
+  std::string input_path = {};                // a path in place of `input`
   std::string output = {};                    // a file for standard output; empty: it is caught
   bool reader_left = false;                   // standard output is a pipe that nobody reads
   bool output_closed = false;                 // there is no standard output

@@ -90,6 +90,25 @@ TEST(Tokenize, StandardInputIsOneTextOrLines) {
   EXPECT_EQ(lines.json_lines()[2]["text"], "b");
 }
 
+TEST(Tokenize, LongLinesArriveWhole) {
+  // Longer than the reading buffer, and one line that ends exactly with it.
+  const std::string first((1U << 16U) - 1, 'a');
+  const std::string second(200000, 'b');
+  const auto outcome =
+      run_onset({"tokenize", qwen(), "--lines"}, {.input = first + "\n" + second + "\nc"});
+  const auto rows = outcome.json_lines();
+  ASSERT_EQ(rows.size(), 3U) << outcome.error;
+  EXPECT_EQ(rows[0]["text"], first);
+  EXPECT_EQ(rows[1]["text"], second);
+  EXPECT_EQ(rows[2]["text"], "c");
+}
+
+TEST(Tokenize, StandardInputThatCannotBeReadFails) {
+  expect_refusal(run_onset({"tokenize", qwen()}, {.input_path = "/"}), 1, "standard input");
+  expect_refusal(run_onset({"tokenize", qwen(), "--lines"}, {.input_path = "/"}), 1,
+                 "standard input");
+}
+
 TEST(Tokenize, BytesThatAreNoUtf8GiveValidJson) {
   const auto outcome = run_onset({"tokenize", qwen()}, {.input = std::string("a\xFF\xC3", 3)});
   ASSERT_EQ(outcome.code, 0) << outcome.error;
@@ -124,13 +143,13 @@ TEST(Tokenize, BrokenRowsNameTheLine) {
   const TemporaryFolder folder;
   const std::vector<std::pair<std::string, std::string>> rows{
       {"{\"text\": \"a\"}\n\n{\"text\"", ".jsonl:3"},
-      {"{\"text\": 5}", "should be a string"},
+      {R"({"text": 5})", "should be a string"},
       {"[1]", "should be a JSON object"},
-      {"{\"txt\": \"a\"}", "has none of"},
-      {"{\"messages\": 5}", ".jsonl:1"},
-      {"{\"messages\": [{\"role\": \"emperor\", \"content\": \"a\"}]}", ".jsonl:1"},
-      {"{\"messages\": [], \"options\": {\"colour\": 1}}", "unknown option \"colour\""},
-      {"{\"ids\": [1]}", "--decode"},
+      {R"({"txt": "a"})", "has none of"},
+      {R"({"messages": 5})", ".jsonl:1"},
+      {R"({"messages": [{"role": "emperor", "content": "a"}]})", ".jsonl:1"},
+      {R"({"messages": [], "options": {"colour": 1}})", R"(unknown option "colour")"},
+      {R"({"ids": [1]})", "--decode"},
   };
   for (const auto& [content, message] : rows) {
     const auto file = folder.write("rows.jsonl", content).string();
