@@ -8,6 +8,7 @@
 
 #include "inspect_report.h"
 #include "inspect_verify.h"
+#include "onset/base/processors.h"
 #include "onset/base/error.h"
 #include "options.h"
 #include "output.h"

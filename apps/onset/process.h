@@ -1,4 +1,4 @@
-// This process: its start, its cores, its memory, and the `run` object of results.
+// This process: its start, its memory, and the `run` object of results.
 #pragma once
 
 #include <chrono>
@@ -21,10 +21,6 @@ struct Invocation {
 // Standard streams that were closed become ones that fail, so that no file opened later takes their
 // number; a reader that leaves is an error of write() and not a signal.
 void prepare_process();
-
-// Physical cores that this process may use: by its affinity and the cgroup's quota, hyperthreads of
-// one core counted once. At least 1.
-[[nodiscard]] int available_cores();
 
 [[nodiscard]] std::int64_t peak_memory_bytes();
 

@@ -41,14 +41,40 @@ std::size_t range_end(std::size_t offset, std::size_t length, std::size_t size) 
   return length > size - offset ? size : offset + length;  // offset lies below size
 }
 
-// A new file beside `path`, with the permissions that the umask leaves.
-int create_beside(const std::filesystem::path& path, std::filesystem::path& temporary) {
+std::filesystem::path folder_of(const std::filesystem::path& path) {
+  return path.has_parent_path() ? path.parent_path() : ".";
+}
+
+// The first name beside `path` for which `make` succeeds; `make` fails with EEXIST for a name that
+// is taken. Returns its result.
+template <typename Make>
+int make_beside(const std::filesystem::path& path, std::filesystem::path& name, Make&& make) {
   for (unsigned attempt = 0;; ++attempt) {
-    temporary = path;
-    temporary += str_cat(".", ::getpid(), ".", attempt, ".tmp");
-    const int fd = ::open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd >= 0 || errno != EEXIST) return fd;
+    name = path;
+    name += str_cat(".", ::getpid(), ".", attempt, ".tmp");
+    const int result = make(name.c_str());
+    if (result >= 0 || errno != EEXIST) return result;
   }
+}
+
+// A new file in the folder of `path`, with the permissions that the umask leaves. Where the file
+// system can, it has no name, so that not even a killed process leaves it behind; else `temporary`
+// gets its name.
+int create_beside(const std::filesystem::path& path, std::filesystem::path& temporary) {
+  temporary.clear();
+  const int unnamed = ::open(folder_of(path).c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
+  if (unnamed >= 0) return unnamed;
+  return make_beside(path, temporary, [](const char* name) {
+    return ::open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  });
+}
+
+// Gives a file without a name one beside `path`.
+int name_beside(int fd, const std::filesystem::path& path, std::filesystem::path& temporary) {
+  const std::string source = str_cat("/proc/self/fd/", fd);
+  return make_beside(path, temporary, [&](const char* name) {
+    return ::linkat(AT_FDCWD, source.c_str(), AT_FDCWD, name, AT_SYMLINK_FOLLOW);
+  });
 }
 
 OpenFile open_regular(const std::filesystem::path& path) {
@@ -155,6 +181,11 @@ AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
   if (std::filesystem::is_directory(path_, ignored)) {
     throw resource_error(str_cat(path_.string(), ": is a folder, a file is to be written there"));
   }
+  const auto kind = std::filesystem::status(path_, ignored).type();
+  if (kind != std::filesystem::file_type::not_found &&
+      kind != std::filesystem::file_type::regular) {
+    throw resource_error(str_cat(path_.string(), ": is not a regular file and is not replaced"));
+  }
   const int fd = create_beside(path_, temporary_);
   if (fd < 0) {
     throw resource_error(str_cat(path_.string(), ": cannot write: ", reason()),
@@ -164,7 +195,7 @@ AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
   if (file_ == nullptr) {
     const std::string why = reason();
     ::close(fd);
-    ::unlink(temporary_.c_str());
+    if (!temporary_.empty()) ::unlink(temporary_.c_str());
     throw resource_error(str_cat(path_.string(), ": cannot write: ", why));
   }
 }
@@ -172,7 +203,7 @@ AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
 AtomicFile::~AtomicFile() {
   if (file_ == nullptr) return;
   std::fclose(file_);
-  ::unlink(temporary_.c_str());
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
 void AtomicFile::fail() const {
@@ -215,6 +246,10 @@ void AtomicFile::insert_front(std::uint64_t count) {
 
 void AtomicFile::commit() {
   if (std::fflush(file_) != 0 || ::fsync(::fileno(file_)) != 0) fail();
+  if (temporary_.empty() && name_beside(::fileno(file_), path_, temporary_) < 0) {
+    temporary_.clear();
+    fail();
+  }
   std::FILE* closing = std::exchange(file_, nullptr);
   if (std::fclose(closing) != 0 || ::rename(temporary_.c_str(), path_.c_str()) != 0) {
     const int why = errno;
@@ -222,8 +257,7 @@ void AtomicFile::commit() {
     errno = why;
     fail();
   }
-  const std::filesystem::path folder = path_.has_parent_path() ? path_.parent_path() : ".";
-  const Descriptor parent(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const Descriptor parent(::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (parent.get() >= 0) ::fsync(parent.get());
 }
 

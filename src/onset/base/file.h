@@ -62,7 +62,7 @@ class AtomicFile {
   [[noreturn]] void fail() const;
 
   std::filesystem::path path_;
-  std::filesystem::path temporary_;
+  std::filesystem::path temporary_;  // empty while the file has no name
   std::FILE* file_ = nullptr;
   std::uint64_t size_ = 0;
 };

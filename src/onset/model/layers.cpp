@@ -4,9 +4,12 @@
 
 #include <cmath>
 
+#include "onset/kernels/elementwise.h"
+
 namespace onset {
 
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& gain, double eps) {
+  if (elementwise_applies(x) && elementwise_applies(gain)) return fused_rms_norm(x, gain, eps);
   const at::Tensor scale = x.square().mean(-1, /*keepdim=*/true).add_(eps).rsqrt_();
   return x.mul(scale).mul(gain);
 }
@@ -32,6 +35,7 @@ RopeTable rope_table(const RopeFrequencies& frequencies, std::span<const Sequenc
 }
 
 at::Tensor rotate(const at::Tensor& x, const RopeTable& table) {
+  if (elementwise_applies(x)) return fused_rotate(x, table.cos, table.sin);
   const std::int64_t half = table.cos.size(1);
   const std::int64_t rest = x.size(2) - 2 * half;
   const at::Tensor cos = table.cos.unsqueeze(1);  // [N, 1, half]
@@ -53,7 +57,8 @@ at::Tensor gated(Activation activation, const at::Tensor& gate, const at::Tensor
     case Activation::silu:
       break;
   }
-  return at::silu(gate).mul(up);
+  const at::Tensor activated = at::silu(gate);
+  return elementwise_applies(activated) ? at::Tensor(activated).mul_(up) : activated.mul(up);
 }
 
 }  // namespace onset
