@@ -132,6 +132,7 @@ int run_scan(const Invocation& invocation) {
   }
 
   ResultWriter writer(options.output.output);
+  keep_freed_memory();
   set_threads(options.compute.thread_count());
   std::vector<ModelScan> scans;
   int exit_code = 0;
