@@ -127,6 +127,7 @@ int run_capture(const Invocation& invocation) {
   const auto model = single_model(line, "capture");
   check(options);
   const auto sources = read_prompts(options.prompts);
+  spin_briefly();
   keep_freed_memory();
   set_threads(options.compute.thread_count());
   const Captured captured = capture_model(model, sources, options);
