@@ -46,23 +46,53 @@ TEST(HostileJson, TheBrokenPartIsNamed) {
       {"unk_token", [](Json& t) { t["model"]["unk_token"] = 7; }},
       {"dropout", [](Json& t) { t["model"]["dropout"] = 0.1; }},
       {"end_of_word_suffix", [](Json& t) { t["model"]["end_of_word_suffix"] = "</w>"; }},
-      {"normalizer: type \"Lowercase\"",
+      {"normalizer: type \"BertNormalizer\"",
        [](Json& t) {
-         t["normalizer"] = {{"type", "Lowercase"}};
+         t["normalizer"] = {{"type", "BertNormalizer"}};
+       }},
+      {"normalizer: has no \"prepend\"",
+       [](Json& t) {
+         t["normalizer"] = {{"type", "Prepend"}};
+       }},
+      {"normalizer: has no \"pattern\"",
+       [](Json& t) {
+         t["normalizer"] = {{"type", "Replace"}, {"content", "x"}};
+       }},
+      {"normalizer: the pattern should be a String or a Regex",
+       [](Json& t) {
+         t["normalizer"] = {{"type", "Replace"}, {"pattern", Json::object()}};
+       }},
+      {"normalizer: the regex does not compile",
+       [](Json& t) {
+         t["normalizer"] = {{"type", "Replace"}, {"pattern", {{"Regex", "("}}}, {"content", ""}};
        }},
       {"normalizer", [](Json& t) { t["normalizer"] = "NFC"; }},
       {"normalizer",
        [](Json& t) {
          t["normalizer"] = {{"type", "Sequence"}};
        }},
-      {"pre_tokenizer", [](Json& t) { t.erase("pre_tokenizer"); }},
-      {"pre_tokenizer: type \"Metaspace\"",
+      {"decoder: \"ByteLevel\" without", [](Json& t) { t.erase("pre_tokenizer"); }},
+      {"decoder: \"Fuse\" beside",
        [](Json& t) {
-         t["pre_tokenizer"] = {{"type", "Metaspace"}};
+         t["decoder"] = {{"type", "Fuse"}};
        }},
-      {"pre_tokenizer: has no ByteLevel",
+      {"pre_tokenizer: type \"UnicodeScripts\"",
        [](Json& t) {
-         t["pre_tokenizer"] = {{"type", "Digits"}, {"individual_digits", true}};
+         t["pre_tokenizer"] = {{"type", "UnicodeScripts"}};
+       }},
+      {"pre_tokenizer: \"replacement\" should be one character",
+       [](Json& t) {
+         t["pre_tokenizer"] = {{"type", "Metaspace"}, {"replacement", "ab"}};
+       }},
+      {"pre_tokenizer: prepend_scheme \"last\"",
+       [](Json& t) {
+         t["pre_tokenizer"] = {{"type", "Metaspace"}, {"prepend_scheme", "last"}};
+       }},
+      {"pre_tokenizer: \"Digits\" behind ByteLevel",
+       [](Json& t) {
+         const Json digits = {{"type", "Digits"}};
+         t["pre_tokenizer"] = {{"type", "Sequence"},
+                               {"pretokenizers", {t["pre_tokenizer"], digits}}};
        }},
       {"pre_tokenizer: the regex does not compile",
        [](Json& t) { t["pre_tokenizer"] = split_by("("); }},

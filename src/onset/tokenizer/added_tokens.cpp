@@ -1,31 +1,11 @@
 #include "onset/tokenizer/added_tokens.h"
 
-#include <utf8proc.h>
-
 #include <algorithm>
 
 #include "onset/tokenizer/unicode.h"
 
 namespace onset {
 namespace {
-
-// \w of the reference's regex engine.
-bool is_word(char32_t code) {
-  switch (char_class(code)) {
-    case CharClass::letter:
-    case CharClass::mark:
-      return true;
-    case CharClass::number:
-      return utf8proc_category(static_cast<utf8proc_int32_t>(code)) != UTF8PROC_CATEGORY_NO;
-    case CharClass::punctuation:
-      return utf8proc_category(static_cast<utf8proc_int32_t>(code)) == UTF8PROC_CATEGORY_PC;
-    case CharClass::symbol:  // circled letters are alphabetic
-      return (code >= 0x24B6 && code <= 0x24E9) || (code >= 0x1F130 && code <= 0x1F149) ||
-             (code >= 0x1F150 && code <= 0x1F169) || (code >= 0x1F170 && code <= 0x1F189);
-    default:
-      return code == 0x200C || code == 0x200D;
-  }
-}
 
 bool is_whole_word(std::string_view text, std::size_t start, std::size_t end) {
   const bool joined_left = start > 0 && is_word(decode_char(text, previous_char(text, start)).code);

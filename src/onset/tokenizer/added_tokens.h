@@ -20,6 +20,7 @@ struct AddedToken {
   bool lstrip = false;       // takes the white space before it along
   bool rstrip = false;       // and behind it
   bool normalized = false;   // looked for in the normalised text
+  bool always = false;       // found also where EncodeOptions::parse_special is off
 };
 
 class AddedTokenFinder {

@@ -6,6 +6,7 @@
 
 #include "onset/base/error.h"
 #include "onset/tokenizer/hash.h"
+#include "onset/tokenizer/unicode.h"
 
 namespace onset {
 namespace {
@@ -21,6 +22,16 @@ std::uint64_t pair_key(TokenId left, TokenId right) {
 
 }  // namespace
 
+void CharTable::set(char32_t code, TokenId id) {
+  const std::size_t page = code / page_size;
+  if (page >= pages_.size()) pages_.resize(page + 1, -1);
+  if (pages_[page] < 0) {
+    pages_[page] = static_cast<std::int32_t>(ids_.size());
+    ids_.resize(ids_.size() + page_size, -1);
+  }
+  ids_[static_cast<std::size_t>(pages_[page]) + code % page_size] = id;
+}
+
 MergeTable::MergeTable(const std::vector<Rule>& rules)
     : slots_(std::bit_ceil(std::max<std::size_t>(rules.size(), 8) * 2)),
       shift_(64U - static_cast<unsigned>(std::countr_zero(slots_.size()))) {
@@ -33,7 +44,7 @@ MergeTable::MergeTable(const std::vector<Rule>& rules)
       __builtin_prefetch(&slots_[mix_bits(pair_key(later.left, later.right)) >> shift_], 1);
     }
     const std::uint64_t pair = pair_key(rules[i].left, rules[i].right);
-    slots_[slot_of(pair)] = {pair, Merge(static_cast<std::uint32_t>(i), rules[i].result)};
+    slots_[slot_of(pair)] = {pair, Merge(rules[i].rank, rules[i].result)};
   }
 }
 
@@ -95,13 +106,17 @@ void Bpe::encode_uncached(std::string_view piece, const Vocabulary& vocabulary, 
     }
   }
   const std::size_t from = ids.size();
-  append_symbols(piece, ids);
-  if (ids.size() - from < 2) return;
-  if (ids.size() - from <= short_piece) {
-    merge_short(ids, from);
+  if (start == Symbols::bytes) {
+    append_symbols(piece, ids);
   } else {
-    merge_long(scratch, ids, from);
+    append_chars(piece, ids);
   }
+  if (ids.size() - from > short_piece) {
+    merge_long(scratch, ids, from);
+  } else if (ids.size() - from >= 2) {
+    merge_short(ids, from);
+  }
+  if (!replacements.empty()) replace(ids, from);
 }
 
 void Bpe::append_symbols(std::string_view piece, std::vector<TokenId>& ids) const {
@@ -122,6 +137,49 @@ void Bpe::append_symbols(std::string_view piece, std::vector<TokenId>& ids) cons
     }
   }
   if (waiting > 0) flush();
+}
+
+void Bpe::append_chars(std::string_view piece, std::vector<TokenId>& ids) const {
+  std::size_t waiting = 0;  // unknown characters, as above
+  const auto flush = [&] {
+    ids.insert(ids.end(), waiting, unknown.value_or(-1));
+    waiting = 0;
+  };
+  for (std::size_t at = 0; at < piece.size();) {
+    const DecodedChar next = decode_char(piece, at);
+    const std::string_view bytes = piece.substr(at, next.length);
+    at += next.length;
+    if (const TokenId id = chars.find(next.code); id >= 0) {
+      if (waiting > 0) flush();
+      ids.push_back(id);
+    } else if (std::all_of(bytes.begin(), bytes.end(), [&](char byte) {
+                 return symbols[static_cast<unsigned char>(byte)].fallback;
+               })) {
+      for (const char byte : bytes) ids.push_back(symbols[static_cast<unsigned char>(byte)].ids[0]);
+    } else if (unknown) {
+      waiting = fuse_unknown ? 1 : waiting + 1;
+    }
+  }
+  if (waiting > 0) flush();
+}
+
+void Bpe::replace(std::vector<TokenId>& ids, std::size_t from) const {
+  const std::vector<TokenId> merged(ids.begin() + static_cast<std::ptrdiff_t>(from), ids.end());
+  ids.resize(from);
+  const auto append = [&](TokenId id) {
+    const bool fused = fuse_unknown && id == unknown && ids.size() > from && ids.back() == id;
+    if (!fused) ids.push_back(id);
+  };
+  for (const TokenId id : merged) {
+    const auto row =
+        std::lower_bound(replacements.begin(), replacements.end(), id,
+                         [](const auto& r, TokenId wanted) { return r.first < wanted; });
+    if (row == replacements.end() || row->first != id) {
+      append(id);
+    } else {
+      std::for_each(row->second.begin(), row->second.end(), append);
+    }
+  }
 }
 
 void Bpe::merge_short(std::vector<TokenId>& ids, std::size_t from) const {
@@ -157,7 +215,7 @@ void Bpe::merge_long(Scratch& scratch, std::vector<TokenId>& ids, std::size_t fr
     nodes.push_back({ids[from + i], i - 1, i + 1 < count ? i + 1 : -1});
   }
   const auto later = [](const Scratch::Candidate& a, const Scratch::Candidate& b) {
-    return a.merge == b.merge ? a.left > b.left : b.merge < a.merge;
+    return a.merge.rank() == b.merge.rank() ? a.left > b.left : b.merge < a.merge;
   };
   const auto candidate = [&](std::int32_t left) {
     const std::int32_t right = nodes[left].next;

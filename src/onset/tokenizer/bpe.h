@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "onset/tokenizer/tokenizer.h"
@@ -12,7 +13,8 @@
 
 namespace onset {
 
-// What merging two neighbours gives. Ordered by rank, as the rank stands in the high half.
+// What merging two neighbours gives. Ordered by rank, in the high half of the bits; merges of
+// SentencePiece share a rank where their scores are the same.
 class Merge {
  public:
   Merge() = default;
@@ -20,8 +22,8 @@ class Merge {
       : bits_((std::uint64_t{rank} << 32) | static_cast<std::uint32_t>(result)) {}
   [[nodiscard]] bool exists() const { return bits_ != none; }
   [[nodiscard]] TokenId result() const { return static_cast<TokenId>(bits_ & 0xFFFFFFFFU); }
-  [[nodiscard]] bool operator==(const Merge& other) const { return bits_ == other.bits_; }
-  [[nodiscard]] bool operator<(const Merge& other) const { return bits_ < other.bits_; }
+  [[nodiscard]] std::uint32_t rank() const { return static_cast<std::uint32_t>(bits_ >> 32); }
+  [[nodiscard]] bool operator<(const Merge& other) const { return rank() < other.rank(); }
 
  private:
   static constexpr std::uint64_t none = ~std::uint64_t{0};  // behind every merge
@@ -35,11 +37,11 @@ class MergeTable {
     TokenId left;
     TokenId right;
     TokenId result;
+    std::uint32_t rank;
   };
 
   MergeTable() : MergeTable(std::vector<Rule>{}) {}
-  // In the order of their ranks. A later rule for the same pair replaces the earlier one, as in the
-  // reference.
+  // A later rule for the same pair replaces the earlier one, as in the reference.
   explicit MergeTable(const std::vector<Rule>& rules);
   [[nodiscard]] Merge find(TokenId left, TokenId right) const;
 
@@ -77,6 +79,29 @@ class PieceCache {
   std::vector<Slot> slots_;
 };
 
+// Ids of single characters: pages of 256 code points, only those that hold one.
+class CharTable {
+ public:
+  void set(char32_t code, TokenId id);
+  // -1 where the character has none.
+  [[nodiscard]] TokenId find(char32_t code) const {
+    const std::size_t page = code / page_size;
+    if (page >= pages_.size() || pages_[page] < 0) return -1;
+    return ids_[static_cast<std::size_t>(pages_[page]) + code % page_size];
+  }
+
+ private:
+  static constexpr std::size_t page_size = 256;
+  std::vector<std::int32_t> pages_;  // where the page begins in ids_, or -1
+  std::vector<TokenId> ids_;
+};
+
+// What pieces start as before the first merge.
+enum class Symbols {
+  bytes,
+  chars,  // characters; one that has no id falls back to its bytes, or is unknown
+};
+
 class Bpe {
  public:
   // What one encode() needs and the next can use again.
@@ -91,7 +116,12 @@ class Bpe {
   };
 
   MergeTable merges;
+  Symbols start = Symbols::bytes;
   std::array<Symbol, 256> symbols;
+  CharTable chars;
+  // Ids that merging may leave but no text is given: what stands for each instead. For rare
+  // vocabularies of SentencePiece (see sentencepiece.h); sorted by id.
+  std::vector<std::pair<TokenId, std::vector<TokenId>>> replacements;
   std::optional<TokenId> unknown;
   bool fuse_unknown = false;
   // A piece that is in the vocabulary becomes its token whatever the merges say.
@@ -104,6 +134,8 @@ class Bpe {
   void encode_uncached(std::string_view piece, const Vocabulary& vocabulary, Scratch& scratch,
                        std::vector<TokenId>& ids) const;
   void append_symbols(std::string_view piece, std::vector<TokenId>& ids) const;
+  void append_chars(std::string_view piece, std::vector<TokenId>& ids) const;
+  void replace(std::vector<TokenId>& ids, std::size_t from) const;
   // Merges ids[from, end) in place.
   void merge_short(std::vector<TokenId>& ids, std::size_t from) const;
   void merge_long(Scratch& scratch, std::vector<TokenId>& ids, std::size_t from) const;

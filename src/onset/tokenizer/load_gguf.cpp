@@ -1,10 +1,11 @@
-// A tokenizer from the metadata of a GGUF file.
+// A tokenizer from the metadata of a GGUF file: byte-level BPE ("gpt2") or SentencePiece ("llama").
 #include <algorithm>
 #include <array>
 
 #include "onset/base/error.h"
 #include "onset/base/strings.h"
 #include "onset/checkpoint/gguf.h"
+#include "onset/tokenizer/sentencepiece.h"
 #include "onset/tokenizer/tokenizer_data.h"
 #include "onset/tokenizer/unicode.h"
 
@@ -48,8 +49,6 @@ constexpr std::array<std::string_view, 4> default_regexes = {
     "[0-9][0-9][0-9]",
 };
 
-enum class TokenType : std::int64_t { normal = 1, unknown, control, user_defined, unused, byte };
-
 std::string known_pre_names() {
   std::string names;
   for (const auto& row : pre_rows) {
@@ -77,34 +76,52 @@ const GgufArray& required_array(const GgufFile& file, const std::string& key,
   return found->second;
 }
 
-void read_tokens(const GgufFile& file, TokenizerData& data, const std::string& where) {
-  const auto tokens = required_array(file, "tokenizer.ggml.tokens", where).strings();
-  require_input(!tokens.empty(), where, ": tokenizer.ggml.tokens is empty");
-  require_input(tokens.size() <= static_cast<std::size_t>(max_token_id), where,
-                ": tokenizer.ggml.tokens has ", tokens.size(), " entries");
-  std::vector<std::int64_t> types(tokens.size(), static_cast<std::int64_t>(TokenType::normal));
-  if (const auto found = file.arrays.find("tokenizer.ggml.token_type");
-      found != file.arrays.end()) {
-    types = found->second.integers();
-    require_input(types.size() == tokens.size(), where, ": tokenizer.ggml.token_type has ",
-                  types.size(), " entries, expected ", tokens.size(), ", one a token");
+struct Tokens {
+  std::vector<std::string_view> texts;
+  std::vector<PieceType> types;
+};
+
+Tokens read_tokens(const GgufFile& file, const std::string& where) {
+  Tokens tokens;
+  tokens.texts = required_array(file, "tokenizer.ggml.tokens", where).strings();
+  const std::size_t count = tokens.texts.size();
+  require_input(count > 0, where, ": tokenizer.ggml.tokens is empty");
+  require_input(count <= static_cast<std::size_t>(max_token_id), where,
+                ": tokenizer.ggml.tokens has ", count, " entries");
+  for (std::size_t i = 0; i < count; ++i) {
+    require_input(is_valid_utf8(tokens.texts[i]), where, ": token ", i, " is not valid UTF-8");
   }
+  tokens.types.assign(count, PieceType::normal);
+  const auto found = file.arrays.find("tokenizer.ggml.token_type");
+  if (found == file.arrays.end()) return tokens;
+  const auto numbers = found->second.integers();
+  require_input(numbers.size() == count, where, ": tokenizer.ggml.token_type has ", numbers.size(),
+                " entries, expected ", count, ", one a token");
+  for (std::size_t i = 0; i < count; ++i) tokens.types[i] = static_cast<PieceType>(numbers[i]);
+  return tokens;
+}
+
+void set_vocabulary(const Tokens& tokens, TokenizerData& data) {
   std::size_t bytes = 0;
-  for (const auto token : tokens) bytes += token.size();
-  data.vocabulary.reserve(tokens.size(), bytes);
-  for (std::size_t i = 0; i < tokens.size(); ++i) {
-    require_input(is_valid_utf8(tokens[i]), where, ": token ", i, " is not valid UTF-8");
-    static_cast<void>(data.vocabulary.add(tokens[i], static_cast<TokenId>(i)));  // ids are distinct
+  for (const auto text : tokens.texts) bytes += text.size();
+  data.vocabulary.reserve(tokens.texts.size(), bytes);
+  for (std::size_t i = 0; i < tokens.texts.size(); ++i) {
+    static_cast<void>(data.vocabulary.add(tokens.texts[i], static_cast<TokenId>(i)));  // distinct
   }
   data.vocabulary.index();
-  for (std::size_t i = 0; i < tokens.size(); ++i) {
-    const auto type = static_cast<TokenType>(types[i]);
-    const bool special = type == TokenType::control || type == TokenType::unknown;
-    if (!special && type != TokenType::user_defined) continue;
+}
+
+// `always`: pieces that the user defined are found whatever the options say.
+void add_tokens(const Tokens& tokens, TokenizerData& data, bool always, const std::string& where) {
+  for (std::size_t i = 0; i < tokens.texts.size(); ++i) {
+    const PieceType type = tokens.types[i];
+    const bool special = type == PieceType::control || type == PieceType::unknown;
+    if (!special && type != PieceType::user_defined) continue;
     AddedToken token;
-    token.content = tokens[i];
+    token.content = tokens.texts[i];
     token.id = static_cast<TokenId>(i);
     token.special = special;
+    token.always = always && !special;
     add_token(data, token, where);
   }
 }
@@ -131,7 +148,7 @@ std::optional<TokenId> find_id(const GgufFile& file, const std::string& key,
   return static_cast<TokenId>(*id);
 }
 
-void read_special(const GgufFile& file, TokenizerData& data, const PreRow& row,
+void read_special(const GgufFile& file, TokenizerData& data, bool default_bos,
                   const std::string& where) {
   SpecialPolicy& special = data.special;
   special.bos = find_id(file, "tokenizer.ggml.bos_token_id", data, where);
@@ -145,7 +162,7 @@ void read_special(const GgufFile& file, TokenizerData& data, const PreRow& row,
   const auto add_bos = find_bool(file.scalars, "tokenizer.ggml.add_bos_token", where);
   const auto add_eos = find_bool(file.scalars, "tokenizer.ggml.add_eos_token", where);
   const auto eos = find_id(file, "tokenizer.ggml.eos_token_id", data, where);
-  special.add_bos = add_bos.value_or(row.add_bos) && special.bos;
+  special.add_bos = add_bos.value_or(default_bos) && special.bos;
   special.add_eos = add_eos.value_or(false) && eos;
   if (special.add_bos) data.prefix = {*special.bos};
   if (special.add_eos) data.suffix = {*eos};
@@ -153,7 +170,7 @@ void read_special(const GgufFile& file, TokenizerData& data, const PreRow& row,
 
 void read_pre(TokenizerData& data, const PreRow& row, const std::string& where) {
   data.pretokenizer_name = row.name;
-  data.nfc = row.nfc;
+  if (row.nfc) data.normalizer.steps.emplace_back().kind = NormalizerStep::Kind::nfc;
   data.bpe.ignore_merges = row.ignore_merges;
   for (const auto name : row.patterns) {
     if (name.empty()) continue;
@@ -163,6 +180,61 @@ void read_pre(TokenizerData& data, const PreRow& row, const std::string& where) 
   for (const auto regex : default_regexes) {
     data.pretokenizer.steps.emplace_back().regex.emplace(regex, where);
   }
+}
+
+void read_byte_level(const GgufFile& file, TokenizerData& data, const std::string& where) {
+  const auto pre = find_string(file.scalars, "tokenizer.ggml.pre", where);
+  const PreRow& row = pre_row(pre.value_or("default"), where);
+  const Tokens tokens = read_tokens(file, where);
+  set_vocabulary(tokens, data);
+  add_tokens(tokens, data, /*always=*/false, where);
+  read_merges(file, data, where);
+  set_byte_symbols(data, /*byte_fallback=*/false);
+  read_pre(data, row, where);
+  read_special(file, data, row.add_bos, where);
+}
+
+// Phi-3's own tokenizer takes the white space behind its special tokens along, which the file does
+// not say: llama.cpp goes by the name of the model.
+void strip_behind_tokens_of_phi3(const GgufFile& file, TokenizerData& data,
+                                 const std::string& where) {
+  std::string name = find_string(file.scalars, "general.name", where).value_or("");
+  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) {
+    return static_cast<char>(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c);
+  });
+  if (name.find("phi-3") == std::string::npos && name.find("phi3") == std::string::npos) return;
+  for (auto& token : data.added) {
+    const bool plain =
+        token.content == "<unk>" || token.content == "<s>" || token.content == "<|endoftext|>";
+    token.rstrip = !plain;
+  }
+}
+
+void read_sentencepiece(const GgufFile& file, TokenizerData& data, const std::string& where) {
+  const Tokens tokens = read_tokens(file, where);
+  const auto scores = required_array(file, "tokenizer.ggml.scores", where).numbers();
+  require_input(scores.size() == tokens.texts.size(), where, ": tokenizer.ggml.scores has ",
+                scores.size(), " entries, expected ", tokens.texts.size(), ", one a token");
+  std::vector<ScoredPiece> pieces;
+  pieces.reserve(scores.size());
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    pieces.push_back({tokens.texts[i], static_cast<float>(scores[i]), tokens.types[i]});
+  }
+  set_scored_pieces(data, pieces, /*byte_fallback=*/true, where);
+  if (const auto unknown = find_id(file, "tokenizer.ggml.unknown_token_id", data, where)) {
+    data.bpe.unknown = unknown;
+  }
+  add_tokens(tokens, data, /*always=*/true, where);
+  strip_behind_tokens_of_phi3(file, data, where);
+  const bool prefix =
+      find_bool(file.scalars, "tokenizer.ggml.add_space_prefix", where).value_or(true);
+  NormalizerStep step;
+  step.kind = NormalizerStep::Kind::sentencepiece;
+  step.rule.dummy_prefix = prefix ? PrefixScheme::always : PrefixScheme::never;
+  data.normalizer.steps.push_back(std::move(step));
+  data.decoder.kind = Decoder::Kind::sentencepiece;
+  data.decoder.strip_first_space = prefix;
+  read_special(file, data, /*default_bos=*/true, where);
 }
 
 }  // namespace
@@ -175,16 +247,16 @@ TokenizerData load_tokenizer_gguf(const std::filesystem::path& path) {
     throw input_error(str_cat(where, ": has no tokenizer"),
                       "give token ids with --ids, or name a folder that holds the tokenizer");
   }
-  require_input(*model == "gpt2", where, ": tokenizer.ggml.model \"", *model,
-                "\" is not known; known is gpt2 (byte-level BPE)");
-  const auto pre = find_string(file.scalars, "tokenizer.ggml.pre", where);
-  const PreRow& row = pre_row(pre.value_or("default"), where);
   TokenizerData data;
-  read_tokens(file, data, where);
-  read_merges(file, data, where);
-  set_byte_symbols(data, /*byte_fallback=*/false);
-  read_pre(data, row, where);
-  read_special(file, data, row, where);
+  if (*model == "gpt2") {
+    read_byte_level(file, data, where);
+  } else if (*model == "llama") {
+    read_sentencepiece(file, data, where);
+  } else {
+    throw input_error(str_cat(where, ": tokenizer.ggml.model ", quote(*model),
+                              " is not known; known are gpt2 (byte-level BPE) and llama "
+                              "(SentencePiece BPE)"));
+  }
   data.chat_template = find_string(file.scalars, "tokenizer.chat_template", where);
   return data;
 }

@@ -167,8 +167,10 @@ class Handler final : public nlohmann::json_sax<Json> {
 
 }  // namespace
 
-TokenizerFile read_tokenizer_file(std::string_view text, const std::string& where) {
+TokenizerFile read_tokenizer_file(std::string_view text, Spelling spelling,
+                                  const std::string& where) {
   TokenizerFile file;
+  file.vocabulary = Vocabulary(spelling);
   Handler handler(file, where);
   Json::sax_parse(text, &handler);
   return file;

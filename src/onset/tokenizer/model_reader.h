@@ -27,6 +27,7 @@ struct TokenizerFile {
 };
 
 // Throws an input error "WHERE: ...".
-[[nodiscard]] TokenizerFile read_tokenizer_file(std::string_view text, const std::string& where);
+[[nodiscard]] TokenizerFile read_tokenizer_file(std::string_view text, Spelling spelling,
+                                                const std::string& where);
 
 }  // namespace onset

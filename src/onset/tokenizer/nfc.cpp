@@ -47,18 +47,25 @@ bool is_barrier(char32_t code) {
 }
 
 int combining_class(utf8proc_int32_t code) {
+  if (is_nfc_class0(static_cast<char32_t>(code))) return 0;
   return static_cast<int>(utf8proc_get_property(code)->combining_class);
 }
 
-void decompose(std::string_view text, std::vector<utf8proc_int32_t>& codes) {
-  std::array<utf8proc_int32_t, 32> parts{};  // the longest canonical decomposition has 4
+void decompose(std::string_view text, unsigned how, std::vector<utf8proc_int32_t>& codes) {
+  constexpr char32_t dives_akuru_o = 0x11938;  // not yet in the tables of the reference
+  std::array<utf8proc_int32_t, 32> parts{};    // the longest decomposition has 18
   int boundary = 0;
   for (std::size_t at = 0; at < text.size();) {
     const DecodedChar next = decode_char(text, at);
     at += next.length;
-    const auto count = utf8proc_decompose_char(
-        static_cast<utf8proc_int32_t>(next.code), parts.data(),
-        static_cast<utf8proc_ssize_t>(parts.size()), UTF8PROC_DECOMPOSE, &boundary);
+    if (next.code == dives_akuru_o) {
+      codes.push_back(static_cast<utf8proc_int32_t>(next.code));
+      continue;
+    }
+    const auto count =
+        utf8proc_decompose_char(static_cast<utf8proc_int32_t>(next.code), parts.data(),
+                                static_cast<utf8proc_ssize_t>(parts.size()),
+                                static_cast<utf8proc_option_t>(how), &boundary);
     codes.insert(codes.end(), parts.begin(), parts.begin() + std::max<std::ptrdiff_t>(count, 0));
   }
 }
@@ -82,7 +89,7 @@ void order_marks(std::vector<utf8proc_int32_t>& codes) {
 void append_composed(std::string& out, std::string_view text) {
   if (text.empty()) return;
   std::vector<utf8proc_int32_t> codes;
-  decompose(text, codes);
+  decompose(text, UTF8PROC_DECOMPOSE, codes);
   order_marks(codes);
   const auto count =
       utf8proc_normalize_utf32(codes.data(), static_cast<utf8proc_ssize_t>(codes.size()),
@@ -139,6 +146,18 @@ std::string_view to_nfc(std::string_view text, std::string& storage) {
     odd = skip_inert(text, end);
   }
   storage.append(text, copied);
+  return storage;
+}
+
+std::string_view decomposed(std::string_view text, bool compatibility, std::string& storage) {
+  std::vector<utf8proc_int32_t> codes;
+  codes.reserve(text.size());
+  unsigned how = UTF8PROC_DECOMPOSE;
+  if (compatibility) how |= UTF8PROC_COMPAT;
+  decompose(text, how, codes);
+  order_marks(codes);
+  storage.clear();
+  for (const auto code : codes) append_utf8(storage, static_cast<char32_t>(code));
   return storage;
 }
 

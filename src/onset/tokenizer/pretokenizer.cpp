@@ -24,7 +24,9 @@ std::vector<Regex::Match> find_literal(std::string_view text, std::string_view l
 
 // Matches and what lies between them, in order.
 std::vector<Stretch> stretches_of(const PretokenizerStep& step, std::string_view text) {
-  const auto matches = step.regex ? step.regex->find_all(text) : find_literal(text, step.literal);
+  const auto matches = step.regex               ? step.regex->find_all(text)
+                       : step.finder != nullptr ? step.finder(text)
+                                                : find_literal(text, step.literal);
   std::vector<Stretch> stretches;
   std::size_t at = 0;
   for (const auto& match : matches) {
@@ -71,8 +73,8 @@ std::vector<Stretch> joined_with_next(const std::vector<Stretch>& stretches) {
   return result;
 }
 
-// One piece through one step, appended to `out` and `ends`.
-void split_piece(const PretokenizerStep& step, std::string_view piece, std::string& out,
+// One piece through one step, appended to `out` and `ends`. False when its beginning is left out.
+bool split_piece(const PretokenizerStep& step, std::string_view piece, std::string& out,
                  std::vector<std::size_t>& ends) {
   auto stretches = stretches_of(step, piece);
   stretches = step.behavior == SplitBehavior::merged_with_next ? joined_with_next(stretches)
@@ -83,6 +85,23 @@ void split_piece(const PretokenizerStep& step, std::string_view piece, std::stri
     out.append(piece, stretch.start, stretch.end - stretch.start);
     ends.push_back(out.size());
   }
+  return stretches.empty() || !stretches.front().match || step.behavior != SplitBehavior::removed;
+}
+
+void metaspace(const PretokenizerStep& step, std::string_view piece, bool first, std::string& out,
+               std::vector<std::size_t>& ends) {
+  const std::size_t start = out.size();
+  const bool prefix =
+      step.prefix == PrefixScheme::always || (step.prefix == PrefixScheme::first && first);
+  if (prefix && piece.front() != ' ' && !piece.starts_with(step.metaspace)) out += step.metaspace;
+  for (const char byte : piece) {
+    if (byte == ' ') {
+      out += step.metaspace;
+    } else {
+      out += byte;
+    }
+  }
+  if (out.size() > start) ends.push_back(out.size());
 }
 
 void prefix_space(std::string_view piece, std::string& out, std::vector<std::size_t>& ends) {
@@ -93,7 +112,7 @@ void prefix_space(std::string_view piece, std::string& out, std::vector<std::siz
 
 }  // namespace
 
-std::string_view Pretokenizer::run(std::string_view text, Scratch& scratch) const {
+std::string_view Pretokenizer::run(std::string_view text, Scratch& scratch, bool first) const {
   scratch.ends.clear();
   if (text.empty()) return text;
   scratch.ends.push_back(text.size());
@@ -101,17 +120,22 @@ std::string_view Pretokenizer::run(std::string_view text, Scratch& scratch) cons
     scratch.other_ends.clear();
     scratch.other.clear();
     std::size_t start = 0;
+    bool first_left = first;
     for (const std::size_t end : scratch.ends) {
       const std::string_view piece = text.substr(start, end - start);
       if (step.known != nullptr) {
         step.known->split(piece, start, scratch.other_ends);
       } else if (step.add_prefix_space) {
         prefix_space(piece, scratch.other, scratch.other_ends);
+      } else if (!step.metaspace.empty()) {
+        metaspace(step, piece, first && start == 0, scratch.other, scratch.other_ends);
       } else {
-        split_piece(step, piece, scratch.other, scratch.other_ends);
+        const bool kept = split_piece(step, piece, scratch.other, scratch.other_ends);
+        if (start == 0) first_left = first && kept;
       }
       start = end;
     }
+    first = first_left;
     std::swap(scratch.ends, scratch.other_ends);
     if (step.known == nullptr) {
       std::swap(scratch.text, scratch.other);

@@ -4,8 +4,6 @@
 #include <utility>
 
 #include "onset/base/error.h"
-#include "onset/checkpoint/gguf.h"
-#include "onset/tokenizer/nfc.h"
 #include "onset/tokenizer/tokenizer_data.h"
 #include "onset/tokenizer/unicode.h"
 
@@ -26,9 +24,10 @@ std::string with_thousands(std::int64_t number) {
 struct EncodeScratch {
   Bpe::Scratch bpe;
   Pretokenizer::Scratch pieces;
-  std::string normalized;
+  Normalizer::Scratch normalized;
   std::vector<AddedTokenFinder::Match> matches;
   std::vector<AddedTokenFinder::Match> normalized_matches;
+  std::vector<AddedTokenFinder::Match> frozen_matches;
 };
 
 // Hands every call its own scratch, so that threads may share a tokenizer.
@@ -60,27 +59,48 @@ class ScratchPool {
 struct Tokenizer::Impl {
   explicit Impl(TokenizerData loaded) : data(std::move(loaded)) {
     std::vector<AddedToken> plain;
+    std::vector<AddedToken> always;
     std::vector<AddedToken> normalized;
     for (const auto& token : data.added) {
       (token.normalized ? normalized : plain).push_back(token);
+      if (token.always) always.push_back(token);
     }
+    Normalizer::Scratch scratch;
     for (auto& token : normalized) {
-      std::string storage;
-      if (data.nfc) token.content = std::string(to_nfc(token.content, storage));
+      token.content = std::string(data.normalizer.run(token.content, /*first=*/true, scratch));
     }
+    std::erase_if(normalized, [](const AddedToken& token) { return token.content.empty(); });
     added = AddedTokenFinder(std::move(plain));
+    added_always = AddedTokenFinder(std::move(always));
     added_normalized = AddedTokenFinder(std::move(normalized));
+    frozen = AddedTokenFinder(data.frozen);
   }
 
   TokenizerData data;
   AddedTokenFinder added;
+  AddedTokenFinder added_always;  // those that are found whatever the options say
   AddedTokenFinder added_normalized;
+  AddedTokenFinder frozen;
   mutable ScratchPool pool;
 
-  // Text without added tokens.
-  void encode_plain(std::string_view text, EncodeScratch& scratch,
+  // Calls `between` for every stretch of the text without the tokens that were found, and whether
+  // it begins where the text does; appends the tokens.
+  template <typename Between>
+  static void around(std::string_view text, const std::vector<AddedTokenFinder::Match>& matches,
+                     std::vector<TokenId>& ids, Between&& between) {
+    std::size_t at = 0;
+    for (const auto& match : matches) {
+      between(text.substr(at, match.start - at), at == 0);
+      ids.push_back(match.id);
+      at = match.end;
+    }
+    between(text.substr(at), at == 0);
+  }
+
+  // Text without added tokens. `first`: it begins where the whole text does.
+  void encode_plain(std::string_view text, bool first, EncodeScratch& scratch,
                     std::vector<TokenId>& ids) const {
-    const std::string_view pieces = data.pretokenizer.run(text, scratch.pieces);
+    const std::string_view pieces = data.pretokenizer.run(text, scratch.pieces, first);
     std::size_t start = 0;
     for (const std::size_t end : scratch.pieces.ends) {
       data.bpe.encode(pieces.substr(start, end - start), data.vocabulary, scratch.bpe, ids);
@@ -89,33 +109,34 @@ struct Tokenizer::Impl {
   }
 
   // Text between the tokens that are looked for before normalising.
-  void encode_stretch(std::string_view text, bool parse_special, EncodeScratch& scratch,
+  void encode_stretch(std::string_view text, bool first, bool parse_special, EncodeScratch& scratch,
                       std::vector<TokenId>& ids) const {
-    if (data.nfc) text = to_nfc(text, scratch.normalized);
-    std::size_t at = 0;
+    text = data.normalizer.run(text, first, scratch.normalized);
+    const auto plain = [&](std::string_view part, bool starts) {
+      if (frozen.empty()) {
+        encode_plain(part, first && starts, scratch, ids);
+        return;
+      }
+      frozen.find(part, scratch.frozen_matches);
+      around(part, scratch.frozen_matches, ids, [&](std::string_view rest, bool) {
+        encode_plain(rest, /*first=*/false, scratch, ids);
+      });
+    };
     if (parse_special && !added_normalized.empty()) {
       added_normalized.find(text, scratch.normalized_matches);
-      for (const auto& match : scratch.normalized_matches) {
-        encode_plain(text.substr(at, match.start - at), scratch, ids);
-        ids.push_back(match.id);
-        at = match.end;
-      }
+      around(text, scratch.normalized_matches, ids, plain);
+    } else {
+      plain(text, true);
     }
-    encode_plain(text.substr(at), scratch, ids);
   }
 
   void encode_text(std::string_view text, bool parse_special, EncodeScratch& scratch,
                    std::vector<TokenId>& ids) const {
-    std::size_t at = 0;
-    if (parse_special && !added.empty()) {
-      added.find(text, scratch.matches);
-      for (const auto& match : scratch.matches) {
-        encode_stretch(text.substr(at, match.start - at), parse_special, scratch, ids);
-        ids.push_back(match.id);
-        at = match.end;
-      }
-    }
-    encode_stretch(text.substr(at), parse_special, scratch, ids);
+    const AddedTokenFinder& finder = parse_special ? added : added_always;
+    finder.find(text, scratch.matches);
+    around(text, scratch.matches, ids, [&](std::string_view part, bool first) {
+      encode_stretch(part, first, parse_special, scratch, ids);
+    });
   }
 
   void check(std::int64_t id) const {
@@ -126,9 +147,7 @@ struct Tokenizer::Impl {
 
 Tokenizer Tokenizer::open(const std::filesystem::path& path) {
   Tokenizer tokenizer;
-  const bool gguf = !std::filesystem::is_directory(path) && looks_like_gguf(path);
-  tokenizer.impl_ =
-      std::make_shared<const Impl>(gguf ? load_tokenizer_gguf(path) : load_tokenizer_json(path));
+  tokenizer.impl_ = std::make_shared<const Impl>(load_tokenizer(path));
   return tokenizer;
 }
 
@@ -150,18 +169,18 @@ std::vector<TokenId> Tokenizer::encode(std::string_view text, const EncodeOption
 }
 
 std::string Tokenizer::decode(std::span<const TokenId> ids, const DecodeOptions& options) const {
-  std::string bytes;
+  const auto& data = impl_->data;
+  std::vector<TokenId> kept;
   for (const TokenId id : ids) {
     impl_->check(id);
-    if (options.skip_special && impl_->data.vocabulary.is_special(id)) continue;
-    bytes += impl_->data.vocabulary.bytes(id);
+    if (options.skip_special && !data.vocabulary.is_special(id)) kept.push_back(id);
   }
-  return is_valid_utf8(bytes) ? bytes : lossy_utf8(bytes);
+  return data.decoder.decode(options.skip_special ? kept : ids, data.vocabulary);
 }
 
 std::string Tokenizer::piece_bytes(TokenId id) const {
   impl_->check(id);
-  return std::string(impl_->data.vocabulary.bytes(id));
+  return impl_->data.decoder.piece_bytes(id, impl_->data.vocabulary);
 }
 
 std::string Tokenizer::piece(TokenId id) const {
@@ -185,9 +204,10 @@ const SpecialPolicy& Tokenizer::special() const { return impl_->data.special; }
 std::string Tokenizer::description() const {
   const auto& data = impl_->data;
   const auto added = static_cast<std::int64_t>(data.added.size());
-  return str_cat("BPE (byte level), pre-tokenizer ", data.pretokenizer_name, ", ",
-                 with_thousands(data.vocabulary.count() - added), " pieces and ",
-                 with_thousands(added), " added");
+  const std::string pre =
+      data.pretokenizer_name.empty() ? "" : ", pre-tokenizer " + data.pretokenizer_name;
+  return str_cat(data.model_name, pre, ", ", with_thousands(data.vocabulary.count() - added),
+                 " pieces and ", with_thousands(added), " added");
 }
 
 const std::optional<std::string>& Tokenizer::chat_template() const {

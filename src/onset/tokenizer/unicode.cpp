@@ -1,5 +1,7 @@
 #include "onset/tokenizer/unicode.h"
 
+#include <utf8proc.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -72,6 +74,23 @@ bool is_nfc_class0(char32_t code) {
   const auto* range = std::lower_bound(nfc_class0.begin(), nfc_class0.end(), code,
                                        [](const CodeRange& r, char32_t c) { return r.high < c; });
   return range != nfc_class0.end() && range->low <= code;
+}
+
+bool is_word(char32_t code) {
+  switch (char_class(code)) {
+    case CharClass::letter:
+    case CharClass::mark:
+      return true;
+    case CharClass::number:
+      return utf8proc_category(static_cast<utf8proc_int32_t>(code)) != UTF8PROC_CATEGORY_NO;
+    case CharClass::punctuation:
+      return utf8proc_category(static_cast<utf8proc_int32_t>(code)) == UTF8PROC_CATEGORY_PC;
+    case CharClass::symbol:  // circled letters are alphabetic
+      return (code >= 0x24B6 && code <= 0x24E9) || (code >= 0x1F130 && code <= 0x1F149) ||
+             (code >= 0x1F150 && code <= 0x1F169) || (code >= 0x1F170 && code <= 0x1F189);
+    default:
+      return code == 0x200C || code == 0x200D;
+  }
 }
 
 void append_utf8(std::string& text, char32_t code) {

@@ -35,6 +35,9 @@ extern const std::uint8_t class_table[];
 // Marks that the reference NFC takes as class 0: they block reordering and composition.
 [[nodiscard]] bool is_nfc_class0(char32_t code);
 
+// \w of the reference tokenizers' regex engine.
+[[nodiscard]] bool is_word(char32_t code);
+
 struct DecodedChar {
   char32_t code;
   std::size_t length;  // bytes

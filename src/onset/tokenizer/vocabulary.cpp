@@ -56,7 +56,7 @@ bool Vocabulary::add(std::string_view spelled, TokenId id) {
   if (contains(id)) return this->spelled(id) == spelled;
   const std::size_t offset = arena_.size();
   unsigned kind = 0;
-  if (!append_bytes_of(spelled, arena_)) {
+  if (!append_bytes(spelled, arena_)) {
     arena_.append(spelled);
     kind = verbatim;
   }
@@ -101,8 +101,15 @@ void Vocabulary::mark_added(TokenId id, bool is_special) {
   entries_[id].flags = flags & 0xFFU;
 }
 
+bool Vocabulary::append_bytes(std::string_view spelled, std::string& bytes) const {
+  if (spelling_ == Spelling::byte_level) return append_bytes_of(spelled, bytes);
+  bytes.append(spelled);
+  return true;
+}
+
 std::string Vocabulary::spelled(TokenId id) const {
-  return (entries_[id].flags & verbatim) != 0 ? std::string(bytes(id)) : spelling_of(bytes(id));
+  const bool as_is = spelling_ == Spelling::plain || (entries_[id].flags & verbatim) != 0;
+  return as_is ? std::string(bytes(id)) : spelling_of(bytes(id));
 }
 
 std::optional<TokenId> Vocabulary::find_entry(std::string_view bytes, unsigned kind) const {
@@ -113,7 +120,7 @@ std::optional<TokenId> Vocabulary::find_entry(std::string_view bytes, unsigned k
 
 std::optional<TokenId> Vocabulary::find(std::string_view spelled) const {
   std::string bytes;
-  return append_bytes_of(spelled, bytes) ? find_entry(bytes, 0) : find_entry(spelled, verbatim);
+  return append_bytes(spelled, bytes) ? find_entry(bytes, 0) : find_entry(spelled, verbatim);
 }
 
 }  // namespace onset

@@ -14,8 +14,18 @@ namespace onset {
 // Bounds what a file can make us allocate: ids index flat arrays.
 constexpr std::int64_t max_token_id = (std::int64_t{1} << 24) - 1;
 
+// How pieces are written.
+enum class Spelling {
+  byte_level,  // in the alphabet of bytes (see byte_level.h): "Ġcolor"
+  plain,       // as text: "▁color"
+};
+
 class Vocabulary {
  public:
+  Vocabulary() = default;
+  explicit Vocabulary(Spelling spelling) : spelling_(spelling) {}
+
+  [[nodiscard]] Spelling spelling() const { return spelling_; }
   void reserve(std::size_t pieces, std::size_t bytes);
   // `spelled` is valid UTF-8. False when the id is taken by another piece; a piece given twice
   // belongs to the later id. Found only after index(), which is called once.
@@ -31,7 +41,7 @@ class Vocabulary {
   [[nodiscard]] bool is_added(TokenId id) const { return (entries_[id].flags & added) != 0; }
   [[nodiscard]] bool is_special(TokenId id) const { return (entries_[id].flags & special) != 0; }
 
-  // What a token decodes to, and how the vocabulary spells it.
+  // The bytes that the spelling of a token stands for, and the spelling.
   [[nodiscard]] std::string_view bytes(TokenId id) const {
     return std::string_view(arena_).substr(entries_[id].offset, entries_[id].length);
   }
@@ -41,6 +51,9 @@ class Vocabulary {
     return bytes(id) == wanted && (entries_[id].flags & verbatim) == 0;
   }
   [[nodiscard]] std::optional<TokenId> find(std::string_view spelled) const;
+  // Appends the bytes that a spelling stands for; false, with `bytes` as it was, where it holds a
+  // character outside the alphabet.
+  [[nodiscard]] bool append_bytes(std::string_view spelled, std::string& bytes) const;
   // The piece of the model whose spelling stands for exactly these bytes.
   [[nodiscard]] std::optional<TokenId> find_bytes(std::string_view bytes) const {
     return find_entry(bytes, 0);
@@ -70,6 +83,7 @@ class Vocabulary {
   void insert(TokenId id);
   void grow();
 
+  Spelling spelling_ = Spelling::byte_level;
   std::string arena_;
   std::vector<Entry> entries_;
   std::vector<Slot> slots_;  // open addressing, a power of two, at most half full
