@@ -1,12 +1,15 @@
 // onset scan: where massive activations are born, in which token and dimensions, and which part
 // writes them.
 
+#include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "model_json.h"
 #include "onset/base/error.h"
 #include "onset/model/model.h"
 #include "onset/model/runtime.h"
+#include "onset/report/states.h"
 #include "options.h"
 #include "output.h"
 #include "scan_report.h"
@@ -19,6 +22,7 @@ namespace {
 struct ScanVerbOptions {
   ScanOptions scan;
   bool csv = false;
+  std::string report;
   PromptOptions prompts;
   ComputeOptions compute;
   OutputOptions output;
@@ -42,10 +46,13 @@ void ScanVerbOptions::declare(CommandLine& line) {
   compute.declare(line);
   output.declare(line);
   line.toggle(csv, "--csv", "comma-separated values in place of the table");
+  line.path(report, "--report", "FILE.html",
+            "write the pictures too: one page that needs no network (docs/report.md)");
   line.example("onset scan MODEL", "eight short built-in texts");
   line.example("onset scan MODEL --prompt \"My favorite color is Dark Blue.\"", "one prompt");
   line.example("onset scan MODEL --ids 1,17,9 --ids 1,4 --json -o scan.json",
                "two prompts of ids, everything about every layer as JSON");
+  line.example("onset scan MODEL --report scan.html", "the table, and the pictures to look at");
   line.example("onset scan A B C.gguf", "one row for each model");
   line.note(
       "MODEL is a Hugging Face folder or a .gguf file. Layers, tokens and dimensions count from "
@@ -72,6 +79,9 @@ void scan_model(const std::vector<PromptSource>& sources, const ScanVerbOptions&
   for (std::size_t i = 0; i < scan.prompts.size(); ++i) {
     scan.result->prompts[i].pieces = scan.prompts[i].pieces;
   }
+  if (options.report.empty()) return;
+  const auto shown = shown_prompt(*scan.result);
+  scan.states = observe_states(model, scan.prompts[shown].ids, view_of(*scan.result, shown), log);
 }
 
 OrderedJson run_object(const Invocation& invocation, const ScanVerbOptions& options,
@@ -107,6 +117,27 @@ std::string rendered(const Invocation& invocation, const ScanVerbOptions& option
   return scans.size() == 1 ? scan_text(scans.front(), style) : models_text(scans, style);
 }
 
+// A page shows one model, and is a file of its own.
+void refuse_unfit_report(const ScanVerbOptions& options, const std::vector<std::string>& models) {
+  const auto& report = options.report;
+  if (report.empty()) return;
+  if (models.size() > 1) {
+    throw usage_error("--report shows one model; " + str_cat(models.size()) + " are given",
+                      "run onset scan --report once for each model");
+  }
+  if (report == "-") {
+    throw usage_error("--report needs a file: standard output is for the table",
+                      "for example --report scan.html");
+  }
+  std::error_code ignored;
+  if (!options.output.output.empty() &&
+      std::filesystem::weakly_canonical(report, ignored) ==
+          std::filesystem::weakly_canonical(options.output.output, ignored) &&
+      !is_special_file(report)) {
+    throw usage_error("--report and --output name the same file", "give them different names");
+  }
+}
+
 }  // namespace
 
 int run_scan(const Invocation& invocation) {
@@ -126,12 +157,15 @@ int run_scan(const Invocation& invocation) {
   if (options.csv && options.output.json) {
     throw usage_error("--csv and --json exclude each other", "leave one of them out");
   }
+  refuse_unfit_report(options, line.positionals());
   auto sources = read_prompts(options.prompts);
   if (sources.empty()) {
     for (const auto& text : built_in_texts()) sources.push_back({"built-in text", text});
   }
 
   ResultWriter writer(options.output.output);
+  std::optional<ResultWriter> page;
+  if (!options.report.empty()) page.emplace(options.report);
   keep_freed_memory();
   set_threads(options.compute.thread_count());
   std::vector<ModelScan> scans;
@@ -151,6 +185,10 @@ int run_scan(const Invocation& invocation) {
       report(scan.failure);
       exit_code = 1;
     }
+  }
+  if (page) {
+    page->write(scan_html(scans.front(), run_object(invocation, options, scans)));
+    page->finish();
   }
   writer.write(rendered(invocation, options, scans));
   writer.finish();

@@ -1,4 +1,4 @@
-// What `onset scan` found in each model, and its forms: JSON, CSV, tables.
+// What `onset scan` found in each model, and its forms: JSON, CSV, tables, a page.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include "failure.h"
 #include "onset/base/json.h"
 #include "onset/massive/scan.h"
+#include "onset/report/states.h"
 #include "prompts.h"
 
 namespace onset::app {
@@ -20,7 +21,8 @@ struct ModelScan {
   std::optional<std::int64_t> bos;
   std::vector<EncodedPrompt> prompts;
   std::optional<ScanResult> result;
-  Failure failure;  // where there is no result
+  std::optional<PromptStates> states;  // of the shown prompt, where a page is wanted
+  Failure failure;                     // where there is no result
 };
 
 struct TextStyle {
@@ -40,7 +42,12 @@ struct TextStyle {
 // The prompt whose layers and stages stand for the model: the first that agrees with the ME layer,
 // or the candidate's, or the first.
 [[nodiscard]] std::size_t shown_prompt(const ScanResult& result);
-// Two sentences and the notes.
+// Two sentences, then the notes: paragraphs that are not wrapped.
+[[nodiscard]] std::vector<std::string> verdict_paragraphs(const ModelScan& scan,
+                                                          const TextStyle& style);
+// The same, 80 columns wide.
 [[nodiscard]] std::string scan_verdict(const ModelScan& scan, const TextStyle& style);
+// The page of --report. `run` is the JSON's object of that name.
+[[nodiscard]] std::string scan_html(const ModelScan& scan, const OrderedJson& run);
 
 }  // namespace onset::app

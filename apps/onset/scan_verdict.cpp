@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "onset/base/error.h"
+#include "onset/base/strings.h"
 #include "scan_report.h"
 #include "text.h"
 
@@ -123,18 +124,23 @@ std::string absence(const ModelScan& scan, const TextStyle& style) {
 
 }  // namespace
 
-std::string scan_verdict(const ModelScan& scan, const TextStyle& style) {
+std::vector<std::string> verdict_paragraphs(const ModelScan& scan, const TextStyle& style) {
   const auto& result = *scan.result;
-  std::string text;
+  std::vector<std::string> paragraphs;
   if (result.me_layer) {
     const auto shown = shown_prompt(result);
     const auto& prompt = result.prompts[shown];
-    text = birth_sentence(scan, prompt, scan.prompts[shown], style) + " " + end_sentence(prompt);
+    paragraphs.push_back(birth_sentence(scan, prompt, scan.prompts[shown], style) + " " +
+                         end_sentence(prompt));
   } else {
-    text = absence(scan, style);
+    paragraphs.push_back(absence(scan, style));
   }
-  if (!result.rule_disagreement.empty()) text += "\nNote: " + result.rule_disagreement;
-  return wrap(text, 80, 0) + "\n";
+  if (!result.rule_disagreement.empty()) paragraphs.push_back("Note: " + result.rule_disagreement);
+  return paragraphs;
+}
+
+std::string scan_verdict(const ModelScan& scan, const TextStyle& style) {
+  return wrap(join(verdict_paragraphs(scan, style), "\n"), 80, 0) + "\n";
 }
 
 }  // namespace onset::app
