@@ -73,7 +73,7 @@ Captured capture_model(const std::string& path, const std::vector<PromptSource>&
                        const CaptureOptions& options) {
   Console console(options.quiet);
   const auto model = Model::open(path, {.compute = options.compute.compute}, console.log());
-  const auto sites = SiteSet::parse(options.sites, model.config().layer_count());
+  const auto sites = SiteSet::parse(options.sites, model.config().layer_count(), site_kinds(model.config()));
   Captured captured{.model = model_json(model.config(), model.checkpoint()),
                     .sites = {},
                     .prompts = {},

@@ -320,6 +320,35 @@ TEST_F(CasesTest, AMissingTensorIsNamed) {
       std::string::npos);
 }
 
+// longrope: a row in a batch is what it is alone, and a sequence that grows past the original
+// context while decoding equals its recomputation, with an intervention too.
+TEST_F(CasesTest, LongropeChoosesByEachSequencesOwnLength) {
+  const Model model = Model::open(onset::testing::data("models/phi3_long"));  // original context 6
+  const std::vector<SequenceInput> batch{{.ids = {1, 7, 9}, .cache = nullptr},
+                                         {.ids = {1, 5, 4, 3, 2, 8, 9, 11}, .cache = nullptr}};
+  const at::Tensor together = model.decoder().forward(batch, LogitRows::last).logits;
+  for (std::size_t row = 0; row < 2; ++row) {
+    const at::Tensor solo =
+        model.decoder().forward(std::span(batch).subspan(row, 1), LogitRows::last).logits;
+    EXPECT_TRUE(close(together[static_cast<std::int64_t>(row)], solo[0], exact_enough)) << row;
+  }
+  int masked_rows = 0;
+  const Hooks hooks = mask_first_token(3, masked_rows);
+  std::vector<std::int64_t> sequence{1, 7, 9, 4};
+  KvCache cache = model.decoder().new_cache();
+  std::vector<std::int64_t> next = sequence;
+  for (int step = 0; step < 6; ++step) {
+    const std::vector<SequenceInput> cached{{.ids = next, .cache = &cache}};
+    const at::Tensor found = model.decoder().forward(cached, LogitRows::last, &hooks).logits;
+    const std::vector<SequenceInput> whole{{.ids = sequence, .cache = nullptr}};
+    EXPECT_TRUE(close(found, model.decoder().forward(whole, LogitRows::last, &hooks).logits,
+                      {.atol = 1e-4, .rtol = 1e-4}))
+        << "length " << sequence.size();
+    next = {found[0].argmax().item<std::int64_t>()};
+    sequence.push_back(next.front());
+  }
+}
+
 // A window that the prompt exceeds: query i sees keys i - W + 1 .. i only.
 TEST_F(CasesTest, ASlidingWindowShowsExactlyItsKeys) {
   Toy toy;

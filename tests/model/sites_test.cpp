@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "onset/model/config.h"
 #include "support/support.h"
 
 namespace onset::testing {
@@ -31,9 +32,22 @@ TEST(SitePatterns, ListsComeInTheOrderOfThePass) {
 
 TEST(SitePatterns, EveryKindOfALayer) {
   const Names all = names("layers.0.*");
-  EXPECT_EQ(all.size(), 18U);
+  EXPECT_EQ(all.size(), 20U);
   EXPECT_EQ(all.front(), "layers.0.resid_pre");
   EXPECT_EQ(all.back(), "layers.0.resid_post");
+}
+
+TEST(SitePatterns, OnlyWhatTheModelHasIsFound) {
+  ModelConfig config;
+  config.pre_norms = true;
+  config.post_norms = false;
+  EXPECT_EQ(SiteSet::parse("layers.0.*", 4, site_kinds(config)).list().size(), 18U);
+  const std::string error = error_of(
+      [&] { static_cast<void>(SiteSet::parse("layers.*.attn_raw", 4, site_kinds(config))); });
+  EXPECT_NE(error.find("attn_raw"), std::string::npos);
+  config.pre_norms = false;
+  config.post_norms = true;
+  EXPECT_EQ(SiteSet::parse("layers.0.*", 4, site_kinds(config)).list().size(), 19U);
 }
 
 TEST(SitePatterns, WhatNamesNothingIsAnErrorWithTheNearestNames) {

@@ -2,7 +2,10 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <limits>
+
+#include "onset/model/layers.h"
 
 namespace onset {
 namespace {
@@ -16,9 +19,29 @@ at::Tensor visible(std::int64_t queries, std::int64_t keys, std::int64_t window)
   return mask;
 }
 
+// Scores of a block of queries are [H, block, S].
+constexpr std::int64_t queries_per_block = 256;
+
+at::Tensor blockwise_attention(const AttentionInput& input) {
+  const std::int64_t queries = input.q.size(0);
+  const std::int64_t before = input.k.size(1) - queries;
+  const auto keep = [](at::Tensor tensor) { return tensor; };
+  std::vector<at::Tensor> blocks;
+  for (std::int64_t begin = 0; begin < queries; begin += queries_per_block) {
+    const std::int64_t count = std::min(queries_per_block, queries - begin);
+    AttentionInput block = input;
+    block.q = input.q.narrow(0, begin, count);
+    block.k = input.k.narrow(1, 0, before + begin + count);
+    block.v = input.v.narrow(1, 0, before + begin + count);
+    blocks.push_back(explicit_attention(block, keep, keep));
+  }
+  return blocks.size() == 1 ? blocks.front() : at::cat(blocks, 0);
+}
+
 }  // namespace
 
 at::Tensor fused_attention(const AttentionInput& input, Compute compute) {
+  if (input.softcap > 0) return blockwise_attention(input);
   const std::int64_t queries = input.q.size(0);
   const std::int64_t heads = input.q.size(1);
   const std::int64_t dim = input.q.size(2);
@@ -61,6 +84,7 @@ at::Tensor explicit_attention(const AttentionInput& input, const AttentionHook& 
   at::Tensor scores = at::matmul(q, input.k.unsqueeze(1).transpose(2, 3))
                           .mul(input.scale)
                           .reshape({heads, queries, keys});
+  scores = soft_cap(scores, input.softcap);
   scores = scores.masked_fill(visible(queries, keys, input.window).logical_not(),
                               -std::numeric_limits<double>::infinity());
   scores = on_scores(std::move(scores));

@@ -18,9 +18,11 @@ struct AttentionInput {
   at::Tensor v;  // [G, S, K]
   double scale = 1.0;
   std::int64_t window = 0;  // 0: none
+  double softcap = 0.0;     // c tanh(score / c) before the mask; 0: none
 };
 
-// [T, H, K], by a fused kernel that never holds the scores of all pairs.
+// [T, H, K], without the scores of all pairs in memory: by a fused kernel, or, with a soft cap, in
+// blocks of queries.
 [[nodiscard]] at::Tensor fused_attention(const AttentionInput& input, Compute compute);
 
 // Called with scores or probabilities [H, T, S]; returns what to go on with.

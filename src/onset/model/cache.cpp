@@ -24,14 +24,16 @@ void write_behind(at::Tensor& store, std::int64_t length, const at::Tensor& fres
 
 }  // namespace
 
-void KvCache::truncate(std::int64_t length) { length_ = std::min(length_, length); }
+void KvCache::truncate(std::int64_t length) {
+  if (length < this->length()) ids_.resize(static_cast<std::size_t>(length));
+}
 
 KvCache::View KvCache::append(std::int64_t layer, const at::Tensor& keys,
                               const at::Tensor& values) {
   Layer& store = layers_.at(static_cast<std::size_t>(layer));
-  write_behind(store.keys, length_, keys);
-  write_behind(store.values, length_, values);
-  const std::int64_t total = length_ + keys.size(0);
+  write_behind(store.keys, length(), keys);
+  write_behind(store.values, length(), values);
+  const std::int64_t total = length() + keys.size(0);
   return {store.keys.narrow(1, 0, total), store.values.narrow(1, 0, total)};
 }
 

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace onset {
@@ -15,7 +16,9 @@ class KvCache {
  public:
   explicit KvCache(std::int64_t layer_count) : layers_(static_cast<std::size_t>(layer_count)) {}
 
-  [[nodiscard]] std::int64_t length() const { return length_; }
+  [[nodiscard]] std::int64_t length() const { return static_cast<std::int64_t>(ids_.size()); }
+  // The tokens whose keys and values it holds.
+  [[nodiscard]] const std::vector<std::int64_t>& ids() const { return ids_; }
   // Forgets the positions from `length` on.
   void truncate(std::int64_t length);
 
@@ -25,7 +28,14 @@ class KvCache {
   };
   // Writes keys and values [T, G, K] behind the first length() positions of the layer.
   View append(std::int64_t layer, const at::Tensor& keys, const at::Tensor& values);
-  void advance(std::int64_t count) { length_ += count; }
+  // After all layers: the tokens that were appended, and the length of the sequence that RoPE was
+  // chosen for.
+  void advance(std::span<const std::int64_t> ids, std::int64_t rope_length) {
+    ids_.insert(ids_.end(), ids.begin(), ids.end());
+    rope_length_ = rope_length;
+  }
+  // The length that RoPE was chosen for when its content was computed (see SequenceInput).
+  [[nodiscard]] std::int64_t rope_length() const { return rope_length_; }
 
  private:
   struct Layer {
@@ -33,7 +43,8 @@ class KvCache {
     at::Tensor values;
   };
   std::vector<Layer> layers_;
-  std::int64_t length_ = 0;
+  std::vector<std::int64_t> ids_;
+  std::int64_t rope_length_ = 0;
 };
 
 }  // namespace onset

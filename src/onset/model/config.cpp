@@ -20,8 +20,17 @@ void check_size(const std::string& where, std::string_view what, std::int64_t va
                 limit);
 }
 
-void check_rope(const ModelConfig& config, const std::string& where) {
-  const RopeConfig& rope = config.rope;
+void check_factors(const RopeConfig& rope, std::string_view name,
+                   const std::vector<double>& factors, const std::string& where) {
+  require_input(factors.size() == static_cast<std::size_t>(rope.rotary_dim / 2), where, ": RoPE ",
+                name, " has ", factors.size(), " numbers, expected ", rope.rotary_dim / 2);
+  for (const double factor : factors) {
+    require_input(std::isfinite(factor) && factor > 0, where, ": RoPE ", name, " holds ", factor,
+                  ", expected positive numbers");
+  }
+}
+
+void check_rope(const RopeConfig& rope, const ModelConfig& config, const std::string& where) {
   require_input(std::isfinite(rope.theta) && rope.theta > 0, where, ": rope_theta is ", rope.theta,
                 ", expected a positive number");
   require_input(std::isfinite(rope.factor) && rope.factor > 0, where, ": the RoPE factor is ",
@@ -30,7 +39,12 @@ void check_rope(const ModelConfig& config, const std::string& where) {
       rope.rotary_dim >= 2 && rope.rotary_dim % 2 == 0 && rope.rotary_dim <= config.head_dim, where,
       ": RoPE turns ", rope.rotary_dim, " of a head's ", config.head_dim,
       " dims, expected an even number up to the head size");
-  if (rope.kind == RopeKind::llama3 || rope.kind == RopeKind::yarn) {
+  if (rope.kind == RopeKind::longrope) {
+    check_factors(rope, "short_factor", rope.short_factors, where);
+    check_factors(rope, "long_factor", rope.long_factors, where);
+  }
+  if (rope.kind == RopeKind::llama3 || rope.kind == RopeKind::yarn ||
+      rope.kind == RopeKind::longrope) {
     require_input(rope.original_context >= 1, where,
                   ": the RoPE scaling needs original_max_position_embeddings");
   }
@@ -53,7 +67,14 @@ void check(const ModelConfig& config, const std::string& where) {
                 " heads do not divide among ", config.kv_heads, " key-value heads");
   require_input(std::isfinite(config.norm_eps) && config.norm_eps >= 0, where,
                 ": the norm's epsilon is ", config.norm_eps);
-  check_rope(config, where);
+  for (const RopeConfig& rope : config.ropes) check_rope(rope, config, where);
+  for (const double cap : {config.attention_softcap, config.logit_softcap}) {
+    require_input(std::isfinite(cap) && cap >= 0, where, ": a soft cap is ", cap,
+                  ", expected a positive number");
+  }
+  require_input(std::isfinite(config.attention_scale) && config.attention_scale > 0, where,
+                ": attention scores are scaled by ", config.attention_scale,
+                ", expected a positive number");
 }
 
 }  // namespace

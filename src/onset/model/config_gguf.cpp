@@ -1,4 +1,5 @@
 // GGUF metadata: keys begin with general.architecture.
+#include <cmath>
 #include <string>
 
 #include "onset/base/error.h"
@@ -24,6 +25,9 @@ class Metadata {
   [[nodiscard]] double number(const std::string& key, double fallback) const {
     return find_number(values_, prefix_ + key, where_).value_or(fallback);
   }
+  [[nodiscard]] std::optional<double> optional_number(const std::string& key) const {
+    return find_number(values_, prefix_ + key, where_);
+  }
   [[nodiscard]] std::optional<std::string> text(const std::string& key) const {
     return find_string(values_, prefix_ + key, where_);
   }
@@ -34,38 +38,52 @@ class Metadata {
   std::string where_;
 };
 
+// A small tensor of positive numbers, of half the rotary dims; empty where the file has none.
+std::vector<double> read_table(const Checkpoint& checkpoint, const std::string& name,
+                               std::int64_t rotary_dim, const std::string& where) {
+  const TensorInfo* table = checkpoint.find(name);
+  if (table == nullptr) return {};
+  require_input(table->dtype == DType::f32 && table->elements() == rotary_dim / 2, where,
+                ": tensor ", name, " is ", describe(*table), ", expected F32 [", rotary_dim / 2,
+                "]");
+  std::vector<float> values(static_cast<std::size_t>(table->elements()));
+  to_float32(DType::f32, checkpoint.data(*table), values);
+  for (const float value : values) {
+    require_input(value > 0, where, ": tensor ", name, " holds ", value,
+                  ", expected positive numbers");
+  }
+  return {values.begin(), values.end()};
+}
+
 RopeConfig read_rope(const Metadata& metadata, const Checkpoint& checkpoint,
-                     const std::string& where, std::int64_t head_dim) {
+                     const std::string& where, const ModelConfig& config) {
   RopeConfig rope;
   rope.theta = metadata.number("rope.freq_base", rope.theta);
-  rope.rotary_dim = metadata.integer("rope.dimension_count", head_dim);
+  rope.rotary_dim = metadata.integer("rope.dimension_count", config.head_dim);
+  rope.original_context = metadata.integer("rope.scaling.original_context_length", config.context);
+  rope.short_factors = read_table(checkpoint, "rope_factors_short.weight", rope.rotary_dim, where);
+  rope.long_factors = read_table(checkpoint, "rope_factors_long.weight", rope.rotary_dim, where);
+  // Llama 3's bands come as a tensor that divides the inverse frequencies.
+  rope.frequency_divisors = read_table(checkpoint, "rope_freqs.weight", rope.rotary_dim, where);
   const std::string kind = metadata.text("rope.scaling.type").value_or("none");
-  if (kind == "linear") {
+  if (!rope.short_factors.empty() || !rope.long_factors.empty()) {
+    rope.kind = RopeKind::longrope;
+    rope.attention_factor = metadata.optional_number("rope.scaling.attn_factor");
+    if (rope.original_context > 0) {
+      rope.factor =
+          static_cast<double>(config.context) / static_cast<double>(rope.original_context);
+    }
+  } else if (kind == "linear") {
     rope.kind = RopeKind::linear;
   } else if (kind == "yarn") {
     rope.kind = RopeKind::yarn;
   } else {
     require_input(kind == "none", where, ": rope.scaling.type \"", kind,
-                  "\" is not known; known are none, linear and yarn");
+                  "\" is not known; known are none, linear, yarn and longrope's tensors");
   }
-  if (rope.kind != RopeKind::plain) {
+  if (rope.kind == RopeKind::linear || rope.kind == RopeKind::yarn) {
     rope.factor = metadata.number("rope.scaling.factor", 1.0);
-    rope.original_context = metadata.integer("rope.scaling.original_context_length",
-                                             metadata.integer("context_length", 0));
   }
-  // Llama 3's bands come as a tensor that divides the inverse frequencies.
-  const TensorInfo* divisors = checkpoint.find("rope_freqs.weight");
-  if (divisors == nullptr) return rope;
-  require_input(divisors->dtype == DType::f32 && divisors->elements() == rope.rotary_dim / 2, where,
-                ": tensor rope_freqs.weight is ", describe(*divisors), ", expected F32 [",
-                rope.rotary_dim / 2, "]");
-  std::vector<float> values(static_cast<std::size_t>(divisors->elements()));
-  to_float32(DType::f32, checkpoint.data(*divisors), values);
-  for (const float value : values) {
-    require_input(value > 0, where, ": tensor rope_freqs.weight holds ", value,
-                  ", expected positive numbers");
-  }
-  rope.frequency_divisors.assign(values.begin(), values.end());
   return rope;
 }
 
@@ -86,6 +104,38 @@ std::int64_t read_per_layer(const Checkpoint& checkpoint, const Metadata& metada
   return found->front().get<std::int64_t>();
 }
 
+// GGUF has no key for Gemma's query_pre_attn_scalar: it is the head size, but D / H in the 27B
+// models, which are told by their number of layers.
+double gemma_attention_scale(const ModelConfig& config) {
+  constexpr std::int64_t gemma2_27b_layers = 46;
+  constexpr std::int64_t gemma3_27b_layers = 62;
+  const bool is_27b =
+      config.layer_count() == gemma2_27b_layers || config.layer_count() == gemma3_27b_layers;
+  const std::int64_t scalar = is_27b ? config.hidden / config.heads : config.head_dim;
+  return 1.0 / std::sqrt(static_cast<double>(scalar));
+}
+
+// Which layers see a window, and the RoPE of those that have their own.
+void read_windows(const Family& family, const Metadata& metadata, const std::string& where,
+                  ModelConfig& config) {
+  constexpr std::int64_t gemma3_pattern = 6;
+  const std::int64_t window = metadata.integer("attention.sliding_window", 0);
+  require_input(window >= 0, where, ": attention.sliding_window is ", window);
+  for (std::size_t i = 0; window > 0 && i < config.layers.size(); ++i) {
+    const bool sliding = family.window == WindowRule::alternating ? i % 2 == 0
+                         : family.window == WindowRule::pattern   ? (i + 1) % gemma3_pattern != 0
+                                                                  : true;
+    if (!sliding) continue;
+    config.layers[i].sliding_window = window;
+    config.layers[i].rope = family.local_rope ? 1 : 0;
+  }
+  if (!family.local_rope) return;
+  RopeConfig local;
+  local.theta = metadata.number("rope.freq_base_swa", 10000.0);
+  local.rotary_dim = config.ropes.front().rotary_dim;
+  config.ropes.push_back(local);
+}
+
 }  // namespace
 
 ModelConfig read_gguf_config(const Checkpoint& checkpoint, const std::string& where) {
@@ -99,7 +149,6 @@ ModelConfig read_gguf_config(const Checkpoint& checkpoint, const std::string& wh
   }
   const Metadata metadata(values, *architecture, where);
   ModelConfig config;
-  config.architecture = std::string(family->name);
   config.hidden = metadata.integer("embedding_length");
   config.heads =
       read_per_layer(checkpoint, metadata, *architecture, "attention.head_count", 0, where);
@@ -117,16 +166,22 @@ ModelConfig read_gguf_config(const Checkpoint& checkpoint, const std::string& wh
   config.context = metadata.integer("context_length", 0);
   config.norm_eps = metadata.number("attention.layer_norm_rms_epsilon", config.norm_eps);
   config.tied_embeddings = checkpoint.find("output.weight") == nullptr;
-  config.qkv_bias = family->qkv_bias;
-  config.qk_norm = family->qk_norm;
-  config.gguf_permuted_qk = family->gguf_permuted_qk;
   const std::int64_t count = metadata.integer("block_count");
   require_input(count >= 1 && count <= 10'000, where, ": block_count is ", count,
                 ", expected 1 to 10000");
-  const std::int64_t window = metadata.integer("attention.sliding_window", 0);
-  require_input(window >= 0, where, ": attention.sliding_window is ", window);
-  config.layers.assign(static_cast<std::size_t>(count), LayerConfig{.sliding_window = window});
-  config.rope = read_rope(metadata, checkpoint, where, config.head_dim);
+  config.layers.resize(static_cast<std::size_t>(count));
+  require_input(config.head_dim > 0 && config.heads > 0 && config.hidden > 0, where,
+                ": embedding_length ", config.hidden, " and ", config.heads,
+                " heads give no head size");
+  apply_family(*family, config);
+  config.gguf_permuted_qk = family->gguf_permuted_qk;
+  if (family->gemma) config.attention_scale = gemma_attention_scale(config);
+  if (family->soft_caps) {
+    config.attention_softcap = metadata.number("attn_logit_softcapping", 0.0);
+    config.logit_softcap = metadata.number("final_logit_softcapping", 0.0);
+  }
+  config.ropes = {read_rope(metadata, checkpoint, where, config)};
+  read_windows(*family, metadata, where, config);
   config.bos = find_int(values, "tokenizer.ggml.bos_token_id", where);
   if (const auto eos = find_int(values, "tokenizer.ggml.eos_token_id", where)) {
     config.eos.push_back(*eos);

@@ -1,6 +1,7 @@
 // config.json of Hugging Face, in its older spelling (rope_theta, rope_scaling, torch_dtype) and
 // its newer one (rope_parameters, dtype).
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "onset/base/error.h"
@@ -42,9 +43,9 @@ class Reader {
   std::string where_;
 };
 
+// Of all families but Gemma, whose files say "gelu" in hidden_act and mean the tanh form.
 Activation read_activation(const Reader& config) {
-  std::string name = config.text("hidden_activation").value_or("");
-  if (name.empty()) name = config.text("hidden_act").value_or("silu");
+  const std::string name = config.text("hidden_act").value_or("silu");
   if (name == "silu" || name == "swish") return Activation::silu;
   if (name == "gelu_pytorch_tanh" || name == "gelu_new") return Activation::gelu_tanh;
   if (name == "gelu") return Activation::gelu;
@@ -59,82 +60,150 @@ RopeKind read_rope_kind(const Reader& rope) {
   if (name == "linear") return RopeKind::linear;
   if (name == "llama3") return RopeKind::llama3;
   if (name == "yarn") return RopeKind::yarn;
-  throw input_error(str_cat(rope.where(), ": rope_type \"", name,
-                            "\" is not known; known are default, linear, llama3 and yarn"));
+  if (name == "longrope" || name == "su") return RopeKind::longrope;
+  throw input_error(
+      str_cat(rope.where(), ": rope_type \"", name,
+              "\" is not known; known are default, linear, llama3, yarn and longrope"));
 }
 
-RopeConfig read_rope(const Reader& config, const std::string& where, std::int64_t head_dim,
-                     std::int64_t context) {
-  RopeConfig rope;
-  rope.theta = config.number("rope_theta", rope.theta);
-  const double partial = config.number("partial_rotary_factor", 1.0);
-  rope.rotary_dim = static_cast<std::int64_t>(static_cast<double>(head_dim) * partial);
-  const Json* scaling = config.child("rope_parameters");
-  const char* key = "rope_parameters";
-  if (scaling == nullptr) {
-    scaling = config.child("rope_scaling");
-    key = "rope_scaling";
+std::vector<double> read_factors(const Json& rope, const std::string& key,
+                                 const std::string& where) {
+  const auto found = rope.find(key);
+  require_input(found != rope.end() && found->is_array(), where, ": key \"", key,
+                "\" should be a list of numbers");
+  std::vector<double> factors;
+  for (const Json& value : *found) {
+    require_input(value.is_number(), where, ": key \"", key, "\" should be a list of numbers");
+    factors.push_back(value.get<double>());
   }
-  if (scaling == nullptr) return rope;
-  require_input(scaling->is_object(), where, ": key \"", key, "\" should be an object, is ",
-                scaling->type_name());
-  const Reader reader(*scaling, where + ": " + key);
-  rope.kind = read_rope_kind(reader);
-  rope.theta = reader.number("rope_theta", rope.theta);
-  rope.rotary_dim = static_cast<std::int64_t>(static_cast<double>(head_dim) *
-                                              reader.number("partial_rotary_factor", partial));
-  if (rope.kind == RopeKind::plain) return rope;
-  // Where the stretched and the original length are both given, their quotient is the factor.
-  rope.original_context = reader.integer("original_max_position_embeddings",
-                                         config.integer("original_max_position_embeddings",
-                                                        rope.kind == RopeKind::yarn ? context : 0));
-  const auto factor = find_number(*scaling, "factor", reader.where());
+  return factors;
+}
+
+// The leading dims of a head that are turned.
+std::int64_t read_rotary_dim(double partial, std::int64_t head_dim, const std::string& where) {
+  require_input(partial > 0 && partial <= 1, where, ": partial_rotary_factor is ", partial,
+                ", expected above 0, up to 1");
+  return static_cast<std::int64_t>(static_cast<double>(head_dim) * partial);
+}
+
+// How the frequencies of a kind other than the plain one are changed.
+void read_scaling(const Json& scaling, const Reader& config, const std::string& where,
+                  std::int64_t context, RopeConfig& rope) {
+  const Reader reader(scaling, where);
+  // longrope models say the original length outside, others inside.
+  const bool falls_back = rope.kind == RopeKind::yarn || rope.kind == RopeKind::longrope;
+  rope.original_context =
+      reader.integer("original_max_position_embeddings",
+                     config.integer("original_max_position_embeddings", falls_back ? context : 0));
+  const auto factor = find_number(scaling, "factor", where);
   if (factor) {
     rope.factor = *factor;
   } else {
-    require_input(rope.kind == RopeKind::yarn && rope.original_context > 0, reader.where(),
-                  ": key \"factor\" is missing");
+    require_input(falls_back && rope.original_context > 0, where, ": key \"factor\" is missing");
+    // Where the stretched and the original length are both given, their quotient is the factor.
     rope.factor = static_cast<double>(context) / static_cast<double>(rope.original_context);
   }
   rope.low_freq_factor = reader.number("low_freq_factor", rope.low_freq_factor);
   rope.high_freq_factor = reader.number("high_freq_factor", rope.high_freq_factor);
   rope.beta_fast = reader.number("beta_fast", rope.beta_fast);
   rope.beta_slow = reader.number("beta_slow", rope.beta_slow);
-  rope.attention_factor = find_number(*scaling, "attention_factor", reader.where());
+  rope.attention_factor = find_number(scaling, "attention_factor", where);
   rope.truncate = reader.boolean("truncate", true);
+  if (rope.kind == RopeKind::longrope) {
+    rope.short_factors = read_factors(scaling, "short_factor", where);
+    rope.long_factors = read_factors(scaling, "long_factor", where);
+  }
+}
+
+// One set of RoPE parameters: `scaling` is an object of either spelling, or null.
+RopeConfig read_rope_set(const Json* scaling, const Reader& config, const std::string& where,
+                         const ModelConfig& model, double theta) {
+  RopeConfig rope;
+  rope.theta = theta;
+  double partial = config.number("partial_rotary_factor", 1.0);
+  if (scaling != nullptr) {
+    require_input(scaling->is_object(), where, " should be an object, is ", scaling->type_name());
+    const Reader reader(*scaling, where);
+    rope.kind = read_rope_kind(reader);
+    rope.theta = reader.number("rope_theta", theta);
+    partial = reader.number("partial_rotary_factor", partial);
+  }
+  rope.rotary_dim = read_rotary_dim(partial, model.head_dim, config.where());
+  if (rope.kind != RopeKind::plain) read_scaling(*scaling, config, where, model.context, rope);
   return rope;
 }
 
+// One set for all layers, or, where a family's layers with a window have their own, that one
+// second. Newer files nest both under `rope_parameters`; older ones say `rope_local_base_freq`.
+std::vector<RopeConfig> read_ropes(const Reader& config, const Family& family,
+                                   const ModelConfig& model) {
+  const char* key = config.child("rope_parameters") != nullptr ? "rope_parameters" : "rope_scaling";
+  const Json* scaling = config.child(key);
+  const std::string where = config.where() + ": " + key;
+  const double theta = config.number("rope_theta", family.local_rope ? 1e6 : 10000.0);
+  if (!family.local_rope) return {read_rope_set(scaling, config, where, model, theta)};
+  const double local_theta = config.number("rope_local_base_freq", 10000.0);
+  if (scaling != nullptr && scaling->is_object() && scaling->contains("full_attention")) {
+    const auto local = scaling->find("sliding_attention");
+    return {read_rope_set(&scaling->at("full_attention"), config, where + ".full_attention", model,
+                          theta),
+            read_rope_set(local == scaling->end() ? nullptr : &*local, config,
+                          where + ".sliding_attention", model, local_theta)};
+  }
+  return {read_rope_set(scaling, config, where, model, theta),
+          read_rope_set(nullptr, config, where, model, local_theta)};
+}
+
+// The family's rule for which layers see a window, where `layer_types` does not say.
+bool has_window(const Reader& config, const Family& family, std::int64_t layer) {
+  switch (family.window) {
+    case WindowRule::none:
+      return false;
+    case WindowRule::all:
+      return true;
+    case WindowRule::opt_in:
+      return layer >= config.integer("max_window_layers", 0);
+    case WindowRule::alternating:
+      return layer % 2 == 0;
+    case WindowRule::pattern:
+      break;
+  }
+  const std::int64_t pattern =
+      config.integer("sliding_window_pattern", config.integer("_sliding_window_pattern", 6));
+  require_input(pattern > 0, config.where(), ": sliding_window_pattern is ", pattern,
+                ", expected at least 1");
+  return (layer + 1) % pattern != 0;
+}
+
 // Which layers see a window: `layer_types` where given, else the family's rule.
-std::vector<LayerConfig> read_layers(const Reader& config, const Family& family,
-                                     std::int64_t count) {
+std::vector<LayerConfig> read_layers(const Reader& config, const Family& family) {
+  const std::int64_t count = config.integer("num_hidden_layers");
   require_input(count >= 1 && count <= 10'000, config.where(), ": num_hidden_layers is ", count,
                 ", expected 1 to 10000");
   std::vector<LayerConfig> layers(static_cast<std::size_t>(count));
-  const std::int64_t window = config.integer("sliding_window", 0);
+  const std::int64_t window = config.integer("sliding_window", family.gemma ? 4096 : 0);
   const bool used =
-      family.window == WindowRule::all ||
-      (family.window == WindowRule::opt_in && config.boolean("use_sliding_window", false));
+      family.window != WindowRule::none &&
+      (family.window != WindowRule::opt_in || config.boolean("use_sliding_window", false));
   if (!used || window == 0) return layers;
   require_input(window > 0, config.where(), ": sliding_window is ", window,
                 ", expected at least 1");
   const Json* types = config.child("layer_types");
-  if (types != nullptr) {
-    require_input(types->is_array() && types->size() == layers.size(), config.where(),
-                  ": layer_types should list ", count, " layers");
-    for (std::size_t i = 0; i < layers.size(); ++i) {
+  require_input(types == nullptr || (types->is_array() && types->size() == layers.size()),
+                config.where(), ": layer_types should list ", count, " layers");
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    bool sliding = false;
+    if (types != nullptr) {
       const Json& type = (*types)[i];
-      const bool sliding = type == "sliding_attention";
+      sliding = type == "sliding_attention";
       require_input(sliding || type == "full_attention", config.where(), ": layer_types[", i,
                     "] is ", type.dump(), ", expected \"full_attention\" or \"sliding_attention\"");
-      if (sliding) layers[i].sliding_window = window;
+    } else {
+      sliding = has_window(config, family, static_cast<std::int64_t>(i));
     }
-    return layers;
-  }
-  const std::int64_t first =
-      family.window == WindowRule::opt_in ? config.integer("max_window_layers", 0) : 0;
-  for (std::int64_t i = std::max<std::int64_t>(first, 0); i < count; ++i) {
-    layers[static_cast<std::size_t>(i)].sliding_window = window;
+    if (!sliding) continue;
+    layers[i].sliding_window = window;
+    layers[i].rope = family.local_rope ? 1 : 0;
   }
   return layers;
 }
@@ -156,39 +225,68 @@ std::vector<std::int64_t> read_eos(const Checkpoint& checkpoint) {
   return {};
 }
 
-}  // namespace
-
-ModelConfig read_hf_config(const Checkpoint& checkpoint, const std::string& where) {
-  const Reader reader(checkpoint.config(), where);
-  const auto type = reader.text("model_type");
-  require_input(type.has_value(), where, ": key \"model_type\" is missing");
-  const Family* family = family_of_hf(*type);
-  if (family == nullptr) {
-    throw input_error(str_cat(where, ": model_type \"", *type, "\" is not supported"),
-                      "supported are " + supported_architectures());
+void read_caps(const Reader& reader, const Family& family, ModelConfig& config) {
+  if (family.gemma) {
+    const double scalar = reader.number("query_pre_attn_scalar", 256.0);
+    require_input(scalar > 0, reader.where(), ": query_pre_attn_scalar is ", scalar,
+                  ", expected a positive number");
+    config.attention_scale = 1.0 / std::sqrt(scalar);
   }
+  if (!family.soft_caps) return;
+  config.attention_softcap = reader.number("attn_logit_softcapping", 0.0);
+  config.logit_softcap = reader.number("final_logit_softcapping", 0.0);
+}
+
+ModelConfig read_family_config(const Checkpoint& checkpoint, const Json& json, const Family& family,
+                               const std::string& where) {
+  const Reader reader(json, where);
   ModelConfig config;
-  config.architecture = *type;
   config.hidden = reader.integer("hidden_size");
   config.heads = reader.integer("num_attention_heads");
   config.kv_heads = reader.integer("num_key_value_heads", config.heads);
-  config.head_dim = reader.integer("head_dim", config.heads > 0 ? config.hidden / config.heads : 0);
+  const std::int64_t divided = config.heads > 0 ? config.hidden / config.heads : 0;
+  config.head_dim = reader.integer("head_dim", family.gemma ? 256 : divided);
+  require_input(config.head_dim > 0 && config.hidden > 0, where, ": hidden_size ", config.hidden,
+                " and ", config.heads, " heads give no head size");
   config.ffn = reader.integer("intermediate_size");
   config.vocabulary = reader.integer("vocab_size");
   config.context = reader.integer("max_position_embeddings", 0);
   config.norm_eps = reader.number("rms_norm_eps", config.norm_eps);
   config.activation = read_activation(reader);
-  config.tied_embeddings = reader.boolean("tie_word_embeddings", family->tied_by_default);
-  const bool attention_bias = reader.boolean("attention_bias", false);
-  config.qkv_bias = family->qkv_bias || attention_bias;
-  config.output_bias = attention_bias;
+  config.tied_embeddings = reader.boolean("tie_word_embeddings", family.tied_by_default);
+  apply_family(family, config);
+  config.norm_plus_one = family.gemma;
+  read_caps(reader, family, config);
+  config.output_bias = reader.boolean("attention_bias", false);
+  config.qkv_bias = config.qkv_bias || config.output_bias;
   config.ffn_bias = reader.boolean("mlp_bias", false);
-  config.qk_norm = family->qk_norm;
-  config.layers = read_layers(reader, *family, reader.integer("num_hidden_layers"));
-  config.rope = read_rope(reader, where, config.head_dim, config.context);
+  config.layers = read_layers(reader, family);
+  config.ropes = read_ropes(reader, family, config);
   config.eos = read_eos(checkpoint);
-  config.bos = find_int(checkpoint.config(), "bos_token_id", where);
+  config.bos = find_int(json, "bos_token_id", where);
   return config;
+}
+
+}  // namespace
+
+ModelConfig read_hf_config(const Checkpoint& checkpoint, const std::string& where) {
+  const Json& json = checkpoint.config();
+  const auto type = find_string(json, "model_type", where);
+  require_input(type.has_value(), where, ": key \"model_type\" is missing");
+  // A model of text and images keeps its text model one level below.
+  const auto text = json.find("text_config");
+  if (family_of_hf(*type) == nullptr && text != json.end() && text->is_object()) {
+    const std::string inside = where + ": text_config";
+    const auto inner = find_string(*text, "model_type", inside);
+    const Family* family = inner ? family_of_hf(*inner) : nullptr;
+    if (family != nullptr) return read_family_config(checkpoint, *text, *family, inside);
+  }
+  const Family* family = family_of_hf(*type);
+  if (family == nullptr) {
+    throw input_error(str_cat(where, ": model_type \"", *type, "\" is not supported"),
+                      "supported are " + supported_architectures());
+  }
+  return read_family_config(checkpoint, json, *family, where);
 }
 
 }  // namespace onset

@@ -2,11 +2,13 @@
 
 #include <ATen/ATen.h>
 
-#include <cmath>
+#include <algorithm>
+#include <optional>
 
 #include "onset/base/error.h"
 #include "onset/model/attention.h"
 #include "onset/model/layers.h"
+#include "onset/model/rope.h"
 
 namespace onset {
 namespace {
@@ -32,6 +34,12 @@ std::vector<SequenceRows> pack(std::span<const SequenceInput> batch, const Model
   return sequences;
 }
 
+// The length of the sequence that RoPE is chosen for.
+std::int64_t rope_length(const SequenceInput& input) {
+  const std::int64_t before = input.cache == nullptr ? 0 : input.cache->length();
+  return std::max(before + static_cast<std::int64_t>(input.ids.size()), input.planned_length);
+}
+
 }  // namespace
 
 // What stays the same through one forward call.
@@ -40,7 +48,19 @@ struct Decoder::Pass {
   std::vector<SequenceRows> sequences;
   std::int64_t rows = 0;
   const Hooks* hooks = nullptr;
-  RopeTable rope;
+  std::vector<RopeTable> ropes;  // of each of the configuration's RoPE sets
+
+  Pass(const Decoder& decoder, std::span<const SequenceInput> inputs, const Hooks* asked)
+      : batch(inputs), sequences(pack(inputs, decoder.config_)), hooks(asked) {
+    rows = sequences.back().row + sequences.back().count;
+    for (const RopeConfig& rope : decoder.config_.ropes) {
+      std::vector<RopeFrequencies> frequencies;
+      for (const SequenceInput& input : inputs) {
+        frequencies.push_back(rope_frequencies(rope, rope_length(input)));
+      }
+      ropes.push_back(rope_table(frequencies, sequences, residual_type(decoder.options_.compute)));
+    }
+  }
 
   [[nodiscard]] bool wants(SiteKind kind, std::int64_t layer) const {
     return hooks != nullptr && hooks->wants({kind, layer});
@@ -87,8 +107,7 @@ Decoder::Decoder(const Checkpoint& checkpoint, const ModelConfig& config,
     : checkpoint_(checkpoint),
       config_(config),
       options_(options),
-      weights_(find_weights(checkpoint, config, options.compute, log)),
-      rope_(rope_frequencies(config.rope)) {
+      weights_(find_weights(checkpoint, config, options.compute, log)) {
   if (options.residency == Residency::streamed) return;
   for (LayerWeights& layer : weights_.layers) {
     AttentionWeights& attention = layer.attention;
@@ -102,20 +121,41 @@ Decoder::Decoder(const Checkpoint& checkpoint, const ModelConfig& config,
 
 ForwardResult Decoder::forward(std::span<const SequenceInput> batch, LogitRows rows,
                                const Hooks* hooks) const {
-  Pass pass{
-      .batch = batch, .sequences = pack(batch, config_), .rows = 0, .hooks = hooks, .rope = {}};
   require_input(!batch.empty(), "a forward call without sequences");
-  pass.rows = pass.sequences.back().row + pass.sequences.back().count;
-  pass.rope = rope_table(rope_, pass.sequences, pass.rows, residual_type(options_.compute));
+  rebuild_caches(batch, hooks);
+  Pass pass(*this, batch, hooks);
+  return run(pass, rows);
+}
+
+void Decoder::rebuild_caches(std::span<const SequenceInput> batch, const Hooks* hooks) const {
+  for (const SequenceInput& input : batch) {
+    if (input.cache == nullptr || input.cache->length() == 0) continue;
+    const std::int64_t length = rope_length(input);
+    const bool changes =
+        std::any_of(config_.ropes.begin(), config_.ropes.end(), [&](const RopeConfig& rope) {
+          return rope_changes_between(rope, input.cache->rope_length(), length);
+        });
+    if (!changes) continue;
+    const std::vector<SequenceInput> again{
+        {.ids = input.cache->ids(), .cache = input.cache, .planned_length = length}};
+    input.cache->truncate(0);
+    std::optional<Hooks> interventions;
+    if (hooks != nullptr) interventions = hooks->without_observers();
+    Pass pass(*this, again, interventions ? &*interventions : nullptr);
+    static_cast<void>(run(pass, LogitRows::none));
+  }
+}
+
+ForwardResult Decoder::run(Pass& pass, LogitRows rows) const {
   read_ahead(0);
-  at::Tensor stream = pass.at(SiteKind::embed, -1, embed(batch));
+  at::Tensor stream = pass.at(SiteKind::embed, -1, embed(pass.batch));
   for (std::int64_t layer = 0; layer < config_.layer_count(); ++layer) {
     read_ahead(layer + 1);
     stream = block(pass, layer, std::move(stream));
     drop_behind(layer);
   }
-  for (const SequenceInput& input : batch) {
-    if (input.cache != nullptr) input.cache->advance(static_cast<std::int64_t>(input.ids.size()));
+  for (const SequenceInput& input : pass.batch) {
+    if (input.cache != nullptr) input.cache->advance(input.ids, rope_length(input));
   }
   ForwardResult result;
   result.hidden = stream;
@@ -128,32 +168,52 @@ at::Tensor Decoder::embed(std::span<const SequenceInput> batch) const {
   std::vector<std::int64_t> ids;
   for (const SequenceInput& input : batch)
     ids.insert(ids.end(), input.ids.begin(), input.ids.end());
-  return gather_rows(weights_.embedding, ids).to(residual_type(options_.compute));
+  const at::Tensor rows = gather_rows(weights_.embedding, ids).to(residual_type(options_.compute));
+  return config_.embedding_scale == 1.0 ? rows : rows.mul(config_.embedding_scale);
 }
 
 at::Tensor Decoder::block(const Pass& pass, std::int64_t layer, at::Tensor stream) const {
   const LayerWeights& weights = weights_.layers[static_cast<std::size_t>(layer)];
+  const auto normed = [&](SiteKind site, const at::Tensor& x, const at::Tensor& gain) {
+    return pass.at(site, layer, rms_norm(x, gain, config_.norm_eps));
+  };
+  // What a module adds to the stream: its output, after the norm that some families put there.
+  const auto added = [&](SiteKind raw_site, SiteKind site, at::Tensor raw,
+                         const at::Tensor& post_gain) {
+    if (!post_gain.defined()) return pass.at(site, layer, std::move(raw));
+    return normed(site, pass.at(raw_site, layer, std::move(raw)), post_gain);
+  };
   const at::Tensor resid_pre = pass.at(SiteKind::resid_pre, layer, std::move(stream));
-  const at::Tensor attn_norm =
-      pass.at(SiteKind::attn_norm, layer, rms_norm(resid_pre, weights.attn_norm, config_.norm_eps));
-  const at::Tensor attn_out = pass.at(SiteKind::attn_out, layer, attention(pass, layer, attn_norm));
+  const at::Tensor attn_in = weights.attn_norm.defined()
+                                 ? normed(SiteKind::attn_norm, resid_pre, weights.attn_norm)
+                                 : resid_pre;
+  const at::Tensor attn_out = added(SiteKind::attn_raw, SiteKind::attn_out,
+                                    attention(pass, layer, attn_in), weights.attn_post_norm);
   const at::Tensor resid_mid = pass.at(SiteKind::resid_mid, layer, resid_pre + attn_out);
-  const at::Tensor ffn_norm =
-      pass.at(SiteKind::ffn_norm, layer, rms_norm(resid_mid, weights.ffn_norm, config_.norm_eps));
-  const at::Tensor ffn_out = pass.at(SiteKind::ffn_out, layer, ffn(pass, layer, ffn_norm));
+  const at::Tensor ffn_in = weights.ffn_norm.defined()
+                                ? normed(SiteKind::ffn_norm, resid_mid, weights.ffn_norm)
+                                : pass.at(SiteKind::ffn_norm, layer, resid_mid);
+  const at::Tensor ffn_out =
+      added(SiteKind::ffn_raw, SiteKind::ffn_out, ffn(pass, layer, ffn_in), weights.ffn_post_norm);
   return pass.at(SiteKind::resid_post, layer, resid_mid + ffn_out);
 }
 
 at::Tensor Decoder::attention(const Pass& pass, std::int64_t layer, const at::Tensor& input) const {
   const AttentionWeights& weights = weights_.layers[static_cast<std::size_t>(layer)].attention;
+  const LayerConfig& layer_config = config_.layers[static_cast<std::size_t>(layer)];
+  const RopeTable& rope = pass.ropes[layer_config.rope];
   const auto heads_of = [&](const Linear& linear, const at::Tensor& norm) {
-    const at::Tensor x = linear(input).view({pass.rows, -1, config_.head_dim});
-    return norm.defined() ? rms_norm(x, norm, config_.norm_eps) : x;
+    const std::vector<std::int64_t> shape{pass.rows, -1, config_.head_dim};
+    const at::Tensor x = linear(input);
+    if (!norm.defined()) return x.view(shape);
+    // Over all heads at once, or each head for itself.
+    if (config_.qk_norm == QkNorm::whole) return rms_norm(x, norm, config_.norm_eps).view(shape);
+    return rms_norm(x.view(shape), norm, config_.norm_eps);
   };
   const at::Tensor q_pre = pass.at(SiteKind::q_pre, layer, heads_of(weights.q, weights.q_norm));
   const at::Tensor k_pre = pass.at(SiteKind::k_pre, layer, heads_of(weights.k, weights.k_norm));
-  const at::Tensor q = pass.at(SiteKind::q, layer, rotate(q_pre, pass.rope));
-  const at::Tensor k = pass.at(SiteKind::k, layer, rotate(k_pre, pass.rope));
+  const at::Tensor q = pass.at(SiteKind::q, layer, rotate(q_pre, rope));
+  const at::Tensor k = pass.at(SiteKind::k, layer, rotate(k_pre, rope));
   const at::Tensor v = pass.at(SiteKind::v, layer, heads_of(weights.v, {}));
   const bool explicit_softmax =
       pass.wants(SiteKind::attn_scores, layer) || pass.wants(SiteKind::attn_probs, layer);
@@ -165,8 +225,9 @@ at::Tensor Decoder::attention(const Pass& pass, std::int64_t layer, const at::Te
     AttentionInput attend{.q = q.narrow(0, rows.row, rows.count),
                           .k = k.narrow(0, rows.row, rows.count),
                           .v = v.narrow(0, rows.row, rows.count),
-                          .scale = 1.0 / std::sqrt(static_cast<double>(config_.head_dim)),
-                          .window = config_.layers[static_cast<std::size_t>(layer)].sliding_window};
+                          .scale = config_.attention_scale,
+                          .window = layer_config.sliding_window,
+                          .softcap = config_.attention_softcap};
     if (KvCache* cache = pass.batch[s].cache; cache != nullptr) {
       const KvCache::View kept = cache->append(layer, attend.k, attend.v);
       attend.k = kept.keys;
@@ -210,7 +271,8 @@ at::Tensor Decoder::final_logits(const Pass& pass, const at::Tensor& hidden, Log
   const at::Tensor normed = pass.at(SiteKind::final_norm, -1,
                                     rms_norm(all ? hidden : hidden.index_select(0, chosen),
                                              weights_.final_norm, config_.norm_eps));
-  const at::Tensor logits = pass.at(SiteKind::logits, -1, weights_.head(normed));
+  const at::Tensor logits =
+      pass.at(SiteKind::logits, -1, soft_cap(weights_.head(normed), config_.logit_softcap));
   return all && rows == LogitRows::last ? logits.index_select(0, chosen) : logits;
 }
 

@@ -14,7 +14,6 @@
 #include "onset/model/cache.h"
 #include "onset/model/hooks.h"
 #include "onset/model/model.h"
-#include "onset/model/rope.h"
 #include "onset/model/weights.h"
 
 namespace onset {
@@ -24,6 +23,10 @@ namespace onset {
 struct SequenceInput {
   std::vector<std::int64_t> ids;
   KvCache* cache = nullptr;
+  // The length the sequence is known to reach, where it is given in chunks: with longrope, which
+  // chooses its frequencies by the length, chunks are then computed as the whole is. 0: what is
+  // given so far.
+  std::int64_t planned_length = 0;
 };
 
 // Rows of a padded batch as sequences: the tokens whose mask is not 0, in order. `ids` and `mask`
@@ -52,6 +55,9 @@ class Decoder {
 
   // Throws an input error for an empty sequence or an id outside the vocabulary. The caller sets
   // the autograd mode (c10::InferenceMode where nothing is ever trained).
+  // With longrope, a sequence that grows past the original context gets other frequencies at all
+  // its positions: its cache is then made anew first, by a pass with the interventions and without
+  // the observers.
   [[nodiscard]] ForwardResult forward(std::span<const SequenceInput> batch, LogitRows rows,
                                       const Hooks* hooks = nullptr) const;
 
@@ -62,6 +68,8 @@ class Decoder {
  private:
   struct Pass;
 
+  void rebuild_caches(std::span<const SequenceInput> batch, const Hooks* hooks) const;
+  [[nodiscard]] ForwardResult run(Pass& pass, LogitRows rows) const;
   [[nodiscard]] at::Tensor embed(std::span<const SequenceInput> batch) const;
   [[nodiscard]] at::Tensor block(const Pass& pass, std::int64_t layer, at::Tensor stream) const;
   [[nodiscard]] at::Tensor attention(const Pass& pass, std::int64_t layer,
@@ -76,7 +84,6 @@ class Decoder {
   ModelConfig config_;
   ModelOptions options_;
   ModelWeights weights_;
-  RopeFrequencies rope_;
 };
 
 }  // namespace onset

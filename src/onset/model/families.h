@@ -9,23 +9,35 @@
 namespace onset {
 
 enum class WindowRule {
-  none,    // no sliding window
-  all,     // `sliding_window`, where given, holds for every layer (Mistral)
-  opt_in,  // only with `use_sliding_window`, from layer `max_window_layers` on (Qwen2, Qwen3)
+  none,         // no sliding window
+  all,          // `sliding_window`, where given, holds for every layer (Mistral, Phi-3)
+  opt_in,       // only with `use_sliding_window`, from layer `max_window_layers` on (Qwen2, Qwen3)
+  alternating,  // even layers (Gemma 2)
+  pattern,      // all but every Nth layer, N from `sliding_window_pattern` (Gemma 3)
 };
 
 struct Family {
   std::string_view name;      // our architecture and HF's `model_type`
-  std::string_view gguf;      // `general.architecture`; several families may share one
+  std::string_view gguf;      // `general.architecture`
   std::string_view examples;  // for messages
-  bool qkv_bias;              // biases of q, k, v unless the config says otherwise
-  bool qk_norm;
-  bool tied_by_default;  // where the config does not say
-  bool gguf_permuted_qk;
-  WindowRule window;
+  bool qkv_bias = false;      // biases of q, k, v unless the config says otherwise
+  QkNorm qk_norm = QkNorm::none;
+  bool tied_by_default = false;  // where the config does not say
+  bool gguf_permuted_qk = false;
+  WindowRule window = WindowRule::none;
+  bool pre_norms = true;
+  bool post_norms = false;
+  // Gemma: stored gains are w - 1, embeddings are scaled by sqrt(D), the activation is GELU, the
+  // head size does not follow from D and H, and scores are scaled by query_pre_attn_scalar.
+  bool gemma = false;
+  bool soft_caps = false;          // scores and logits are capped (Gemma 2)
+  bool local_rope = false;         // layers with a window have a RoPE of their own (Gemma 3)
+  bool fused_projections = false;  // Phi-3
 };
 
 [[nodiscard]] std::span<const Family> families();
+// Sets what the row alone decides, in files of either format. The configuration has its sizes.
+void apply_family(const Family& family, ModelConfig& config);
 // nullptr when unknown.
 [[nodiscard]] const Family* family_of_hf(std::string_view model_type);
 [[nodiscard]] const Family* family_of_gguf(std::string_view architecture);

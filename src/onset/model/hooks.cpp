@@ -16,6 +16,12 @@ void Hooks::intervene(const SiteSet& sites, Intervention intervention) {
   interventions_.emplace_back(sites, std::move(intervention));
 }
 
+Hooks Hooks::without_observers() const {
+  Hooks hooks(wanted_.layer_count());
+  for (const auto& [sites, intervention] : interventions_) hooks.intervene(sites, intervention);
+  return hooks;
+}
+
 at::Tensor Hooks::run(const SiteContext& context, at::Tensor tensor) const {
   for (const auto& [sites, intervention] : interventions_) {
     if (!sites.contains(context.site)) continue;

@@ -46,6 +46,9 @@ class Hooks {
   void observe(const SiteSet& sites, Observer observer);
   void intervene(const SiteSet& sites, Intervention intervention);
 
+  // The interventions alone, for a pass whose states nobody is to see.
+  [[nodiscard]] Hooks without_observers() const;
+
   [[nodiscard]] bool wants(SiteId site) const { return wanted_.contains(site); }
   // Runs the callbacks of the site; throws std::logic_error when an intervention returns another
   // shape or type.

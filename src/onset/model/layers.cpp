@@ -14,24 +14,29 @@ at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& gain, double eps) {
   return x.mul(scale).mul(gain);
 }
 
-RopeTable rope_table(const RopeFrequencies& frequencies, std::span<const SequenceRows> sequences,
-                     std::int64_t rows, at::ScalarType type) {
-  const auto half = static_cast<std::int64_t>(frequencies.inverse.size());
+RopeTable rope_table(std::span<const RopeFrequencies> frequencies,
+                     std::span<const SequenceRows> sequences, at::ScalarType type) {
+  const std::int64_t rows = sequences.back().row + sequences.back().count;
+  const auto half = static_cast<std::int64_t>(frequencies.front().inverse.size());
   at::Tensor cos = at::empty({rows, half}, at::TensorOptions().dtype(at::kDouble));
   at::Tensor sin = at::empty_like(cos);
   auto* cos_out = cos.mutable_data_ptr<double>();
   auto* sin_out = sin.mutable_data_ptr<double>();
-  for (const SequenceRows& sequence : sequences) {
-    for (std::int64_t i = 0; i < sequence.count; ++i) {
-      const auto position = static_cast<float>(sequence.position + i);
-      for (const float inverse : frequencies.inverse) {
+  for (std::size_t s = 0; s < sequences.size(); ++s) {
+    for (std::int64_t i = 0; i < sequences[s].count; ++i) {
+      const auto position = static_cast<float>(sequences[s].position + i);
+      for (const float inverse : frequencies[s].inverse) {
         const auto angle = static_cast<double>(position * inverse);
-        *cos_out++ = std::cos(angle) * frequencies.scale;
-        *sin_out++ = std::sin(angle) * frequencies.scale;
+        *cos_out++ = std::cos(angle) * frequencies[s].scale;
+        *sin_out++ = std::sin(angle) * frequencies[s].scale;
       }
     }
   }
   return {cos.to(type), sin.to(type)};
+}
+
+at::Tensor soft_cap(const at::Tensor& x, double cap) {
+  return cap > 0 ? x.div(cap).tanh().mul(cap) : x;
 }
 
 at::Tensor rotate(const at::Tensor& x, const RopeTable& table) {

@@ -19,11 +19,13 @@ struct RopeTable {
   at::Tensor sin;
 };
 
-// For the positions of the packed rows. Angles are float32 products of position and frequency, as
-// the reference implementations compute them.
-[[nodiscard]] RopeTable rope_table(const RopeFrequencies& frequencies,
-                                   std::span<const SequenceRows> sequences, std::int64_t rows,
-                                   at::ScalarType type);
+// For the positions of the packed rows, with the frequencies of each sequence. Angles are float32
+// products of position and frequency, as the reference implementations compute them.
+[[nodiscard]] RopeTable rope_table(std::span<const RopeFrequencies> frequencies,
+                                   std::span<const SequenceRows> sequences, at::ScalarType type);
+
+// cap * tanh(x / cap); x itself for a cap of 0.
+[[nodiscard]] at::Tensor soft_cap(const at::Tensor& x, double cap);
 
 // Turns the leading rotary dims of each head: x [N, heads, K]; dims i and i + rotary/2 are a pair.
 [[nodiscard]] at::Tensor rotate(const at::Tensor& x, const RopeTable& table);

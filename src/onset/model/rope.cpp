@@ -50,9 +50,25 @@ struct YarnRamp {
   }
 };
 
+double attention_factor(const RopeConfig& config) {
+  if (config.attention_factor) return *config.attention_factor;
+  if (config.factor <= 1.0) return 1.0;
+  if (config.kind == RopeKind::yarn) return 0.1 * std::log(config.factor) + 1.0;
+  return std::sqrt(1.0 + std::log(config.factor) /
+                             std::log(static_cast<double>(config.original_context)));
+}
+
+bool is_long(const RopeConfig& config, std::int64_t length) {
+  return config.kind == RopeKind::longrope && length > config.original_context;
+}
+
 }  // namespace
 
-RopeFrequencies rope_frequencies(const RopeConfig& config) {
+bool rope_changes_between(const RopeConfig& config, std::int64_t shorter, std::int64_t longer) {
+  return is_long(config, shorter) != is_long(config, longer);
+}
+
+RopeFrequencies rope_frequencies(const RopeConfig& config, std::int64_t length) {
   RopeFrequencies result;
   const std::int64_t half = config.rotary_dim / 2;
   result.inverse.reserve(static_cast<std::size_t>(half));
@@ -66,14 +82,18 @@ RopeFrequencies rope_frequencies(const RopeConfig& config) {
       const double share = ramp.stretched_share(static_cast<double>(i));
       inverse = inverse / config.factor * share + inverse * (1.0 - share);
     }
+    if (config.kind == RopeKind::longrope) {
+      const std::vector<double>& factors =
+          is_long(config, length) ? config.long_factors : config.short_factors;
+      inverse /= factors[static_cast<std::size_t>(i)];
+    }
     if (!config.frequency_divisors.empty()) {
       inverse /= config.frequency_divisors[static_cast<std::size_t>(i)];
     }
     result.inverse.push_back(static_cast<float>(inverse));
   }
-  if (config.kind == RopeKind::yarn) {
-    const double by_factor = config.factor > 1.0 ? 0.1 * std::log(config.factor) + 1.0 : 1.0;
-    result.scale = config.attention_factor.value_or(by_factor);
+  if (config.kind == RopeKind::yarn || config.kind == RopeKind::longrope) {
+    result.scale = attention_factor(config);
   }
   return result;
 }

@@ -3,13 +3,14 @@
 
 namespace onset {
 
-// Threads of all products and element-wise kernels; 0: available_cores() of base/processors.h. Call before the
-// first computation.
+// Threads of all products and element-wise kernels; 0: available_cores() of base/processors.h. Call
+// before the first computation.
 void set_threads(int threads);
 [[nodiscard]] int threads();
 // Threads that wait for each other sleep after microseconds instead of spinning for milliseconds:
-// on a machine that others use too, spinning threads keep the ones they wait for off the processors,
-// and a pass takes several times as long. Process-wide; call before the first computation.
+// on a machine that others use too, spinning threads keep the ones they wait for off the
+// processors, and a pass takes several times as long. Process-wide; call before the first
+// computation.
 void spin_briefly();
 // Keeps freed activations for the next layer instead of giving every large block back to the system
 // and faulting it in again, which costs a tenth of a pass. Process-wide (glibc's mallopt), so a

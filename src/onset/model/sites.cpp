@@ -6,6 +6,7 @@
 
 #include "onset/base/error.h"
 #include "onset/base/strings.h"
+#include "onset/model/config.h"
 
 namespace onset {
 namespace {
@@ -15,23 +16,27 @@ struct KindRow {
   bool in_layer;
 };
 
-constexpr std::array<KindRow, site_kind_count> kinds{{
-    {"embed", false},      {"resid_pre", true},  {"attn_norm", true},  {"q_pre", true},
-    {"k_pre", true},       {"q", true},          {"k", true},          {"v", true},
-    {"attn_scores", true}, {"attn_probs", true}, {"attn_heads", true}, {"attn_out", true},
-    {"resid_mid", true},   {"ffn_norm", true},   {"ffn_gate", true},   {"ffn_up", true},
-    {"ffn_product", true}, {"ffn_out", true},    {"resid_post", true}, {"final_norm", false},
-    {"logits", false},
+constexpr std::array<KindRow, site_kind_count> kind_rows{{
+    {"embed", false},      {"resid_pre", true},   {"attn_norm", true},  {"q_pre", true},
+    {"k_pre", true},       {"q", true},           {"k", true},          {"v", true},
+    {"attn_scores", true}, {"attn_probs", true},  {"attn_heads", true}, {"attn_raw", true},
+    {"attn_out", true},    {"resid_mid", true},   {"ffn_norm", true},   {"ffn_gate", true},
+    {"ffn_up", true},      {"ffn_product", true}, {"ffn_raw", true},    {"ffn_out", true},
+    {"resid_post", true},  {"final_norm", false}, {"logits", false},
 }};
 
-const KindRow& row(SiteKind kind) { return kinds[static_cast<std::size_t>(kind)]; }
+const KindRow& row(SiteKind kind) { return kind_rows[static_cast<std::size_t>(kind)]; }
 
 constexpr std::string_view layer_prefix = "layers.";
 
-Error unknown_site(std::string_view pattern, std::int64_t layers) {
+bool exists(SiteKinds kinds, SiteKind kind) { return (kinds >> static_cast<int>(kind) & 1U) != 0; }
+
+Error unknown_site(std::string_view pattern, std::int64_t layers, SiteKinds kinds) {
   std::vector<std::string> names;
-  for (const KindRow& kind : kinds) {
-    names.push_back(kind.in_layer ? "layers.*." + std::string(kind.name) : std::string(kind.name));
+  for (int k = 0; k < site_kind_count; ++k) {
+    const auto kind = static_cast<SiteKind>(k);
+    if (!exists(kinds, kind)) continue;
+    names.push_back((is_layer_site(kind) ? "layers.*." : "") + std::string(site_kind_name(kind)));
   }
   const auto near = nearest(pattern, names, 3);
   return usage_error(
@@ -73,18 +78,20 @@ std::vector<std::int64_t> parse_layers(std::string_view text, std::int64_t count
   return layers;
 }
 
-void add_pattern(SiteSet& set, std::string_view pattern) {
+void add_pattern(SiteSet& set, std::string_view pattern, SiteKinds kinds) {
   const std::int64_t count = set.layer_count();
   bool found = false;
   if (pattern.starts_with(layer_prefix)) {
     const std::string_view rest = pattern.substr(layer_prefix.size());
     const std::size_t dot = rest.find('.');
-    if (dot == std::string_view::npos) throw unknown_site(pattern, count);
+    if (dot == std::string_view::npos) throw unknown_site(pattern, count, kinds);
     const std::string_view wanted = rest.substr(dot + 1);
     const auto layers = parse_layers(rest.substr(0, dot), count);
     for (int k = 0; k < site_kind_count; ++k) {
       const auto kind = static_cast<SiteKind>(k);
-      if (!is_layer_site(kind) || (wanted != "*" && wanted != site_kind_name(kind))) continue;
+      if (!exists(kinds, kind) || !is_layer_site(kind) ||
+          (wanted != "*" && wanted != site_kind_name(kind)))
+        continue;
       for (const std::int64_t layer : layers) {
         set.add({kind, layer});
         found = true;
@@ -93,12 +100,12 @@ void add_pattern(SiteSet& set, std::string_view pattern) {
   } else {
     for (int k = 0; k < site_kind_count; ++k) {
       const auto kind = static_cast<SiteKind>(k);
-      if (is_layer_site(kind) || pattern != site_kind_name(kind)) continue;
+      if (!exists(kinds, kind) || is_layer_site(kind) || pattern != site_kind_name(kind)) continue;
       set.add({kind, -1});
       found = true;
     }
   }
-  if (!found) throw unknown_site(pattern, count);
+  if (!found) throw unknown_site(pattern, count, kinds);
 }
 
 }  // namespace
@@ -112,9 +119,17 @@ std::string site_name(SiteId site) {
   return site.layer < 0 ? name : str_cat(layer_prefix, site.layer, ".", name);
 }
 
+SiteKinds site_kinds(const ModelConfig& config) {
+  const auto bit = [](SiteKind kind) { return SiteKinds{1} << static_cast<int>(kind); };
+  SiteKinds kinds = all_site_kinds;
+  if (!config.pre_norms) kinds &= ~bit(SiteKind::attn_norm);
+  if (!config.post_norms) kinds &= ~(bit(SiteKind::attn_raw) | bit(SiteKind::ffn_raw));
+  return kinds;
+}
+
 SiteSet::SiteSet(std::int64_t layer_count) : mask_(static_cast<std::size_t>(layer_count) + 1, 0) {}
 
-SiteSet SiteSet::parse(std::string_view patterns, std::int64_t layer_count) {
+SiteSet SiteSet::parse(std::string_view patterns, std::int64_t layer_count, SiteKinds kinds) {
   SiteSet set(layer_count);
   for (const std::string& part : split(patterns, ',')) {
     const std::string_view pattern = trim(part);
@@ -122,7 +137,7 @@ SiteSet SiteSet::parse(std::string_view patterns, std::int64_t layer_count) {
       throw usage_error(str_cat("an empty site in \"", patterns, "\""),
                         "sites look like layers.*.resid_post, layers.3.attn_probs, logits");
     }
-    add_pattern(set, pattern);
+    add_pattern(set, pattern, kinds);
   }
   return set;
 }

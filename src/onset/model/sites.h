@@ -24,12 +24,14 @@ enum class SiteKind : std::uint8_t {
   attn_scores,  // [H, T, S] after scale and mask (-inf where masked); one sequence at a time
   attn_probs,   // [H, T, S] one sequence at a time
   attn_heads,   // [T, H, K] input of o_proj
+  attn_raw,     // [T, D] output of o_proj, in families with a norm after it
   attn_out,     // [T, D] what is added to the stream
   resid_mid,    // [T, D]
   ffn_norm,     // [T, D] input of the FFN
   ffn_gate,     // [T, F] before the activation
   ffn_up,       // [T, F]
   ffn_product,  // [T, F] act(gate) * up, input of down_proj
+  ffn_raw,      // [T, D] output of down_proj, in families with a norm after it
   ffn_out,      // [T, D] what is added to the stream
   resid_post,   // [T, D] output of the block: (resid_pre + attn_out) + ffn_out
   final_norm,   // [T, D]
@@ -45,6 +47,14 @@ struct SiteId {
   friend bool operator==(const SiteId&, const SiteId&) = default;
 };
 
+// Which kinds a model has: one bit a kind, bit 0 that of `embed`.
+using SiteKinds = std::uint64_t;
+inline constexpr SiteKinds all_site_kinds = (SiteKinds{1} << site_kind_count) - 1;
+
+struct ModelConfig;
+// attn_raw and ffn_raw exist where a norm follows, attn_norm where one precedes attention.
+[[nodiscard]] SiteKinds site_kinds(const ModelConfig& config);
+
 // The bare name of a kind: "resid_post".
 [[nodiscard]] std::string_view site_kind_name(SiteKind kind);
 // Whether the kind exists once in every layer.
@@ -54,11 +64,13 @@ struct SiteId {
 
 // A set of sites, from patterns separated by commas: "layers.*.resid_post,layers.3.attn_probs,
 // logits". A layer is a number, `*`, a range `2-5` or a list `2|5`; negative numbers count from the
-// end; the kind may be `*`. A pattern that names nothing is a usage error with the nearest names.
+// end; the kind may be `*`. `kinds` limits what exists. A pattern that names nothing is a usage
+// error with the nearest names.
 class SiteSet {
  public:
   explicit SiteSet(std::int64_t layer_count);
-  static SiteSet parse(std::string_view patterns, std::int64_t layer_count);
+  static SiteSet parse(std::string_view patterns, std::int64_t layer_count,
+                       SiteKinds kinds = all_site_kinds);
 
   void add(SiteId site);
   void add_all_layers(SiteKind kind);

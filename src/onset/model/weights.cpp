@@ -26,7 +26,14 @@ constexpr TensorNames v_name{"self_attn.v_proj", "attn_v"};
 constexpr TensorNames o_name{"self_attn.o_proj", "attn_output"};
 constexpr TensorNames q_norm_name{"self_attn.q_norm", "attn_q_norm"};
 constexpr TensorNames k_norm_name{"self_attn.k_norm", "attn_k_norm"};
+// Hugging Face calls the norm before the FFN "post_attention_layernorm" where there is none on
+// attention's output, and "pre_feedforward_layernorm" where there is.
 constexpr TensorNames ffn_norm_name{"post_attention_layernorm", "ffn_norm"};
+constexpr TensorNames sandwiched_ffn_norm_name{"pre_feedforward_layernorm", "ffn_norm"};
+constexpr TensorNames attn_post_norm_name{"post_attention_layernorm", "post_attention_norm"};
+constexpr TensorNames ffn_post_norm_name{"post_feedforward_layernorm", "post_ffw_norm"};
+constexpr TensorNames fused_qkv_name{"self_attn.qkv_proj", "attn_qkv"};
+constexpr TensorNames fused_gate_up_name{"mlp.gate_up_proj", "ffn_up"};
 constexpr TensorNames gate_name{"mlp.gate_proj", "ffn_gate"};
 constexpr TensorNames up_name{"mlp.up_proj", "ffn_up"};
 constexpr TensorNames down_name{"mlp.down_proj", "ffn_down"};
@@ -47,10 +54,13 @@ class Finder {
       : checkpoint_(checkpoint),
         compute_(compute),
         gguf_(checkpoint.format() == CheckpointFormat::gguf) {
-    // A base model saved without its head has no "model." before its names.
-    if (!gguf_ && checkpoint.find("model.embed_tokens.weight") == nullptr &&
-        checkpoint.find("embed_tokens.weight") != nullptr) {
-      prefix_.clear();
+    if (gguf_) return;
+    // A base model saved without its head has no "model." before its names; a model of text and
+    // images has more.
+    for (const char* prefix : {"model.", "", "language_model.model.", "model.language_model."}) {
+      if (checkpoint.find(str_cat(prefix, "embed_tokens.weight")) == nullptr) continue;
+      prefix_ = prefix;
+      break;
     }
   }
 
@@ -88,6 +98,12 @@ class Finder {
     return compute_ == Compute::f64 ? row.to(at::kDouble) : row;
   }
 
+  // The gain of a norm, as it multiplies.
+  at::Tensor gain(const std::string& name, std::int64_t size, bool plus_one) {
+    const at::Tensor stored = vector(name, "weight", size);
+    return plus_one ? stored.add(1.0) : stored;
+  }
+
   // A bias where the file holds one; an error where the configuration promises one.
   at::Tensor bias(const std::string& name, std::int64_t size, bool promised) {
     if (find(name, "bias") == nullptr && !promised) return {};
@@ -98,6 +114,24 @@ class Finder {
                 std::int64_t permuted_head_dim = 0) {
     const StoredMatrix weight = matrix(name, rows, columns);
     return {weight, bias(name, rows, has_bias), compute_, permuted_head_dim};
+  }
+
+  // Consecutive row ranges of one stored matrix, each as a linear layer of its own.
+  std::vector<Linear> divided(const std::string& name, std::span<const std::int64_t> rows,
+                              std::int64_t columns) {
+    std::int64_t total = 0;
+    for (const std::int64_t count : rows) total += count;
+    const StoredMatrix whole = matrix(name, total, columns);
+    const at::Tensor whole_bias = bias(name, total, false);
+    std::vector<Linear> parts;
+    std::int64_t first = 0;
+    for (const std::int64_t count : rows) {
+      const StoredMatrix part{whole.row_range(first, count), whole.dtype, count, columns};
+      parts.emplace_back(
+          part, whole_bias.defined() ? whole_bias.narrow(0, first, count) : at::Tensor(), compute_);
+      first += count;
+    }
+    return parts;
   }
 
   // The tensors found since the last call.
@@ -123,40 +157,65 @@ class Finder {
 };
 
 AttentionWeights find_attention(Finder& finder, const ModelConfig& config, std::int64_t layer) {
+  const auto name = [&](TensorNames names) { return finder.layer_name(layer, names); };
   const std::int64_t q_size = config.heads * config.head_dim;
   const std::int64_t kv_size = config.kv_heads * config.head_dim;
   const std::int64_t permuted = config.gguf_permuted_qk ? config.head_dim : 0;
   AttentionWeights weights;
-  weights.q = finder.linear(finder.layer_name(layer, q_name), q_size, config.hidden,
-                            config.qkv_bias, permuted);
-  weights.k = finder.linear(finder.layer_name(layer, k_name), kv_size, config.hidden,
-                            config.qkv_bias, permuted);
-  weights.v =
-      finder.linear(finder.layer_name(layer, v_name), kv_size, config.hidden, config.qkv_bias);
-  weights.o =
-      finder.linear(finder.layer_name(layer, o_name), config.hidden, q_size, config.output_bias);
-  if (config.qk_norm) {
+  if (config.fused_projections) {
+    auto parts =
+        finder.divided(name(fused_qkv_name), std::array{q_size, kv_size, kv_size}, config.hidden);
+    weights.q = std::move(parts[0]);
+    weights.k = std::move(parts[1]);
+    weights.v = std::move(parts[2]);
+  } else {
+    const bool bias = config.qkv_bias;
+    weights.q = finder.linear(name(q_name), q_size, config.hidden, bias, permuted);
+    weights.k = finder.linear(name(k_name), kv_size, config.hidden, bias, permuted);
+    weights.v = finder.linear(name(v_name), kv_size, config.hidden, bias);
+  }
+  weights.o = finder.linear(name(o_name), config.hidden, q_size, config.output_bias);
+  if (config.qk_norm != QkNorm::none) {
+    const bool whole = config.qk_norm == QkNorm::whole;
     weights.q_norm =
-        finder.vector(finder.layer_name(layer, q_norm_name), "weight", config.head_dim);
+        finder.gain(name(q_norm_name), whole ? q_size : config.head_dim, config.norm_plus_one);
     weights.k_norm =
-        finder.vector(finder.layer_name(layer, k_norm_name), "weight", config.head_dim);
+        finder.gain(name(k_norm_name), whole ? kv_size : config.head_dim, config.norm_plus_one);
   }
   return weights;
 }
 
+FfnWeights find_ffn(Finder& finder, const ModelConfig& config, std::int64_t layer) {
+  const auto name = [&](TensorNames names) { return finder.layer_name(layer, names); };
+  FfnWeights weights;
+  if (config.fused_projections) {
+    auto parts =
+        finder.divided(name(fused_gate_up_name), std::array{config.ffn, config.ffn}, config.hidden);
+    weights.gate = std::move(parts[0]);
+    weights.up = std::move(parts[1]);
+  } else {
+    weights.gate = finder.linear(name(gate_name), config.ffn, config.hidden, config.ffn_bias);
+    weights.up = finder.linear(name(up_name), config.ffn, config.hidden, config.ffn_bias);
+  }
+  weights.down = finder.linear(name(down_name), config.hidden, config.ffn, config.ffn_bias);
+  return weights;
+}
+
 LayerWeights find_layer(Finder& finder, const ModelConfig& config, std::int64_t layer) {
+  const auto gain = [&](TensorNames names) {
+    return finder.gain(finder.layer_name(layer, names), config.hidden, config.norm_plus_one);
+  };
   LayerWeights weights;
-  weights.attn_norm =
-      finder.vector(finder.layer_name(layer, attn_norm_name), "weight", config.hidden);
+  if (config.pre_norms) {
+    weights.attn_norm = gain(attn_norm_name);
+    weights.ffn_norm = gain(config.post_norms ? sandwiched_ffn_norm_name : ffn_norm_name);
+  }
+  if (config.post_norms) {
+    weights.attn_post_norm = gain(attn_post_norm_name);
+    weights.ffn_post_norm = gain(ffn_post_norm_name);
+  }
   weights.attention = find_attention(finder, config, layer);
-  weights.ffn_norm =
-      finder.vector(finder.layer_name(layer, ffn_norm_name), "weight", config.hidden);
-  weights.ffn.gate = finder.linear(finder.layer_name(layer, gate_name), config.ffn, config.hidden,
-                                   config.ffn_bias);
-  weights.ffn.up =
-      finder.linear(finder.layer_name(layer, up_name), config.ffn, config.hidden, config.ffn_bias);
-  weights.ffn.down = finder.linear(finder.layer_name(layer, down_name), config.hidden, config.ffn,
-                                   config.ffn_bias);
+  weights.ffn = find_ffn(finder, config, layer);
   weights.tensors = finder.take_noted();
   return weights;
 }
@@ -209,7 +268,7 @@ ModelWeights find_weights(const Checkpoint& checkpoint, const ModelConfig& confi
   for (std::int64_t layer = 0; layer < config.layer_count(); ++layer) {
     weights.layers.push_back(find_layer(finder, config, layer));
   }
-  weights.final_norm = finder.vector(finder.final_norm_name(), "weight", config.hidden);
+  weights.final_norm = finder.gain(finder.final_norm_name(), config.hidden, config.norm_plus_one);
   find_head(finder, checkpoint, config, compute, log, weights);
   return weights;
 }

@@ -18,8 +18,8 @@ struct AttentionWeights {
   Linear k;           // [G*K, D]
   Linear v;           // [G*K, D]
   Linear o;           // [D, H*K]
-  at::Tensor q_norm;  // [K], undefined without QK-norm
-  at::Tensor k_norm;
+  at::Tensor q_norm;  // [K] (per head) or [H*K] (whole), undefined without QK-norm
+  at::Tensor k_norm;  // [K] or [G*K]
 };
 
 struct FfnWeights {
@@ -29,9 +29,13 @@ struct FfnWeights {
 };
 
 struct LayerWeights {
-  at::Tensor attn_norm;  // [D] RMSNorm gain
+  // RMSNorm gains [D], as they multiply (1 is already added where the family stores w - 1);
+  // undefined where the family has no such norm.
+  at::Tensor attn_norm;       // before attention
+  at::Tensor attn_post_norm;  // on attention's output
   AttentionWeights attention;
-  at::Tensor ffn_norm;  // [D]
+  at::Tensor ffn_norm;
+  at::Tensor ffn_post_norm;
   FfnWeights ffn;
   // What streaming reads ahead and drops behind.
   std::vector<const TensorInfo*> tensors;
