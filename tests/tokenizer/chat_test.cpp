@@ -1,5 +1,7 @@
 #include "onset/tokenizer/chat.h"
 
+#include "onset/base/error.h"
+#include "onset/base/file.h"
 #include "tokenizer/vocabularies.h"
 
 namespace onset::testing {
@@ -45,14 +47,61 @@ TEST_P(ChatFixtures, RenderThenEncodeEqualsEncodingTheTextDirectly) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Formats, ChatFixtures,
-                         ::testing::Values("qwen3", "llama3_1", "llama3_1_dated", "smollm2"),
+                         ::testing::Values("qwen3", "llama3_1", "llama3_1_dated", "deepseek_v3",
+                                           "smollm2"),
                          [](const auto& row) { return row.param; });
+
+// Templates as the families publish them, and what Jinja makes of them; no text where the template
+// refuses the conversation. See families.SOURCE.txt.
+class ChatFamilies : public ::testing::Test {
+ protected:
+  OrderedJson templates =
+      OrderedJson::parse(read_file(testing::data("tokenizers/families.templates.json")));
+};
+
+TEST_F(ChatFamilies, EveryTemplateIsRecognised) {
+  EXPECT_EQ(templates.size(), 18U);
+  for (const auto& item : templates.items()) {
+    const auto format = recognise_chat_format(item.value().get<std::string>());
+    ASSERT_TRUE(format) << item.key();
+    EXPECT_EQ(format->name, item.key());
+  }
+}
+
+// Some templates drop a system text silently, or make up a turn for it; onset names the message.
+bool drops_a_system_text(const OrderedJson& row) {
+  const auto format = row["format"].get<std::string>();
+  std::size_t from = 1;
+  if (format == "phi3_early") from = 0;
+  if (from == 1 && format != "llama2" && format != "gemma" && format != "gemma3") return false;
+  for (std::size_t i = from; i < row["messages"].size(); ++i) {
+    if (row["messages"][i]["role"] == "system") return true;
+  }
+  return false;
+}
+
+TEST_F(ChatFamilies, RenderGivesTheTextOfTheTemplate) {
+  std::size_t rendered = 0;
+  for (const auto& row : read_jsonl(testing::data("tokenizers/families.chat.jsonl"))) {
+    const ChatFormat& format = chat_format(row["format"].get<std::string>());
+    const auto render = [&] { return render_chat(format, row["messages"], options_of(row)); };
+    if (row["text"].is_null() || drops_a_system_text(row)) {
+      EXPECT_FALSE(error_of(render).empty()) << row.dump();
+    } else {
+      EXPECT_EQ(render(), row["text"].get<std::string>()) << row.dump();
+      ++rendered;
+    }
+  }
+  EXPECT_GT(rendered, 250U);
+}
 
 const OrderedJson hello = OrderedJson::parse(R"([{"role": "user", "content": "Hello"}])");
 
 TEST(Chat, EveryModelsTemplateIsRecognised) {
   EXPECT_EQ(chat_format_of(qwen3()).name, "qwen3");
   EXPECT_EQ(chat_format_of(llama3()).name, "llama3_1");
+  EXPECT_EQ(chat_format_of(opened("deepseek_v3")).name, "deepseek_v3");
+  EXPECT_EQ(chat_format_of(opened("ggml/ggml-vocab-phi-3.gguf")).name, "phi3_early");
   if (smollm2() != nullptr) {
     EXPECT_EQ(chat_format_of(*smollm2()).name, "smollm2");
   }
@@ -63,9 +112,7 @@ TEST(Chat, EveryModelsTemplateIsRecognised) {
 
 TEST(Chat, AnotherTemplateIsNotTakenForAKnownOne) {
   EXPECT_FALSE(recognise_chat_format(""));
-  // Qwen2.5 has another system text, and no thinking.
-  EXPECT_FALSE(
-      recognise_chat_format("<|im_start|>system\nYou are Qwen, created by Alibaba Cloud."));
+  EXPECT_FALSE(recognise_chat_format("<|im_start|>system\nYou are Captain, made elsewhere."));
   EXPECT_FALSE(recognise_chat_format("{% for message in messages %}[INST] {{ message }}"));
 }
 

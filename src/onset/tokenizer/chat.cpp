@@ -10,26 +10,142 @@
 namespace onset {
 namespace {
 
-// In the order in which a template is tried: the dated header also holds what the plain one does.
-const std::vector<ChatRow>& chat_rows() {
-  static const std::vector<ChatRow> rows = {
+using Names = std::vector<std::string_view>;
+
+const Names user_only = {"user", "assistant"};
+const Names with_system = {"system", "user", "assistant"};
+const Names with_tools = {"system", "user", "assistant", "tool"};
+
+std::vector<ChatRow> chatml_rows() {
+  return {
       {{"smollm2", "ChatML with the default system text of SmolLM2"},
-       {"system", "user", "assistant"},
+       with_system,
        {"<|im_start|>", "You are a helpful AI assistant named SmolLM"},
+       {},
        render_smollm2},
       {{"qwen3", "ChatML with thinking and tools, as Qwen3"},
-       {"system", "user", "assistant", "tool"},
+       with_tools,
        {"<|im_start|>", "enable_thinking", "reasoning_content", "<args-json-object>"},
+       {},
        render_qwen3},
+      {{"qwen2_5", "ChatML with the system text and tools of Qwen 2.5"},
+       with_tools,
+       {"<|im_start|>", "You are Qwen, created by Alibaba Cloud.", "<args-json-object>"},
+       {},
+       render_qwen2_5},
+      {{"qwen2", "ChatML with the default system text of Qwen 2"},
+       with_system,
+       {"<|im_start|>system", "You are a helpful assistant.<|im_end|>"},
+       {"Qwen", "tool"},
+       render_qwen2},
+      {{"chatml", "ChatML without a system text of its own"},
+       with_system,
+       {"<|im_start|>", "<|im_end|>", "message['role']", "message['content']"},
+       {"You are", "tool", "think", "bos_token", "system", "trim", "strip", "loop."},
+       render_chatml},
+  };
+}
+
+std::vector<ChatRow> llama_rows() {
+  return {
       {{"llama3_1_dated", "Llama 3.1 to 3.3 Instruct, with the dates in the system turn"},
-       {"system", "user", "assistant"},
+       with_system,
        {"<|start_header_id|>", "<|eot_id|>", "Cutting Knowledge Date"},
+       {},
        render_llama3_1_dated},
       {{"llama3_1", "Llama 3 and 3.1 without the dates"},
-       {"system", "user", "assistant"},
+       with_system,
        {"<|start_header_id|>", "<|eot_id|>"},
+       {},
        render_llama3_1},
+      {{"llama2", "Llama 2 chat"}, with_system, {"<<SYS>>", "[INST]"}, {}, render_llama2},
+      {{"mistral_v0_1", "Mistral 7B Instruct v0.1: a space behind every answer"},
+       user_only,
+       {"'[INST] ' + message['content'] + ' [/INST]'", "eos_token + ' '"},
+       {},
+       render_mistral_v0_1},
+      {{"mistral_v0_2", "Mistral 7B Instruct v0.2: no space before and behind an answer"},
+       user_only,
+       {"'[INST] ' + message['content'] + ' [/INST]'"},
+       {"eos_token + ' '", "' ' + message"},
+       render_mistral_v0_2},
+      {{"mistral_v1", "Mistral with spaces around [INST] and a system text in the first turn"},
+       with_system,
+       {R"(" [INST] " + message["content"] + " [/INST]")"},
+       {},
+       render_mistral_v1},
+      {{"mistral_v3", "Mistral 7B Instruct v0.3: a space behind [INST], none before [/INST]"},
+       with_system,
+       {R"("[INST] " + message["content"] + "[/INST]")"},
+       {},
+       render_mistral_v3},
+      {{"mistral_tekken", "Mistral Nemo and later: no spaces around [INST]"},
+       with_system,
+       {R"("[INST]" + message["content"] + "[/INST]")"},
+       {},
+       render_mistral_tekken},
   };
+}
+
+std::vector<ChatRow> other_rows() {
+  return {
+      {{"deepseek_r1", "DeepSeek-R1 and its distills: earlier thoughts cut, the next one opened"},
+       with_tools,
+       {"<\uFF5CUser\uFF5C>", "split('</think>')", "<\uFF5CAssistant\uFF5C><think>"},
+       {"is_last_user"},
+       render_deepseek_r1},
+      {{"deepseek_r1_early", "DeepSeek-R1 as first released: earlier thoughts cut"},
+       with_tools,
+       {"<\uFF5CUser\uFF5C>", "split('</think>')"},
+       {"is_last_user", "<\uFF5CAssistant\uFF5C><think>"},
+       render_deepseek_r1_early},
+      {{"deepseek_v3", "DeepSeek-V3"},
+       with_tools,
+       {"<\uFF5CUser\uFF5C>", "<\uFF5CAssistant\uFF5C>"},
+       {"think>", "is_last_user"},
+       render_deepseek_v3},
+      {{"deepseek_v2", "DeepSeek-V2 and DeepSeek LLM"},
+       with_system,
+       {"'User: ' + message['content']", "'Assistant: ' + message['content']"},
+       {},
+       render_deepseek_v2},
+      {{"phi3_early", "Phi-3 as first released: BOS, no system turn"},
+       user_only,
+       {"<|user|>", "<|end|>", "<|assistant|>", "bos_token"},
+       {"<|system|>"},
+       render_phi3_early},
+      {{"phi3", "Phi-3 and Phi-3.5"},
+       with_system,
+       {"<|system|>", "<|user|>", "<|end|>", "<|assistant|>", "eos_token"},
+       {"bos_token", "tool"},
+       render_phi3},
+      {{"gemma3", "Gemma 3: the system text in the first turn"},
+       with_system,
+       {"<start_of_turn>", "<end_of_turn>", "first_user_prefix"},
+       {},
+       render_gemma3},
+      {{"gemma", "Gemma and Gemma 2"},
+       user_only,
+       {"<start_of_turn>", "<end_of_turn>", "System role not supported"},
+       {},
+       render_gemma},
+      {{"olmo2", "OLMo 2 Instruct"},
+       with_system,
+       {"bos_token", "<|user|>", "<|assistant|>", "<|system|>", "eos_token"},
+       {"<|end|>", "tool"},
+       render_olmo2},
+  };
+}
+
+// In the order in which a template is tried: the dated header also holds what the plain one does.
+const std::vector<ChatRow>& chat_rows() {
+  static const std::vector<ChatRow> rows = [] {
+    std::vector<ChatRow> all = chatml_rows();
+    for (const auto& more : {llama_rows(), other_rows()}) {
+      all.insert(all.end(), more.begin(), more.end());
+    }
+    return all;
+  }();
   return rows;
 }
 
@@ -75,10 +191,10 @@ std::string content_of(const OrderedJson& message, const std::string& where) {
   return lossy_utf8(found->get_ref<const std::string&>());
 }
 
-std::vector<ChatMessage> checked_messages(const ChatRow& row, const OrderedJson& messages) {
+Messages checked_messages(const ChatRow& row, const OrderedJson& messages) {
   require_input(messages.is_array(), "messages: should be an array, is ", messages.type_name());
   require_input(!messages.empty(), "messages: is empty");
-  std::vector<ChatMessage> result;
+  Messages result;
   for (const auto& message : messages) {
     const std::string where = str_cat("message ", result.size());
     require_input(message.is_object(), where, ": should be an object, is ", message.type_name());
@@ -108,10 +224,13 @@ const ChatFormat& chat_format(std::string_view name) { return row_named(name).fo
 
 std::optional<ChatFormat> recognise_chat_format(std::string_view jinja_template) {
   for (const auto& row : chat_rows()) {
-    const bool all = std::all_of(row.marks.begin(), row.marks.end(), [&](std::string_view mark) {
+    const auto holds = [&](std::string_view mark) {
       return jinja_template.find(mark) != std::string_view::npos;
-    });
-    if (all) return row.format;
+    };
+    if (std::all_of(row.marks.begin(), row.marks.end(), holds) &&
+        std::none_of(row.absent.begin(), row.absent.end(), holds)) {
+      return row.format;
+    }
   }
   return std::nullopt;
 }
@@ -121,13 +240,38 @@ ChatFormat chat_format_of(const Tokenizer& tokenizer) {
   if (const auto format = own ? recognise_chat_format(*own) : std::nullopt) return *format;
   throw input_error(own ? "the model's chat template is not one that onset knows"
                         : "the model comes without a chat template",
-                    str_cat("name a format with --chat-format; known are ", known_formats()));
+                    str_cat("name a format with --chat-format NAME; known are ", known_formats()));
 }
 
 std::string render_chat(const ChatFormat& format, const OrderedJson& messages,
                         const ChatOptions& options) {
+  return render_chat_text(format, messages, options).text;
+}
+
+ChatText render_chat_text(const ChatFormat& format, const OrderedJson& messages,
+                          const ChatOptions& options) {
   const ChatRow& row = row_named(format.name);
-  return row.render(checked_messages(row, messages), options);
+  ChatText out;
+  row.render(checked_messages(row, messages), options, out);
+  return out;
+}
+
+void append_reply(ChatText& out, std::initializer_list<std::string_view> parts) {
+  const std::size_t start = out.text.size();
+  for (const auto part : parts) out.text.append(part);
+  out.replies.push_back({start, out.text.size()});
+}
+
+void require_turns(const Messages& messages, std::size_t from, std::string_view format) {
+  for (std::size_t i = from; i < messages.size(); ++i) {
+    const std::string_view turn = (i - from) % 2 == 0 ? "user" : "assistant";
+    require_input(messages[i].role == turn, "message ", i, ": chat format ", format,
+                  " needs user and assistant in turns, a user first");
+  }
+}
+
+const std::string* first_system(const Messages& messages) {
+  return messages.front().role == "system" ? &messages.front().content : nullptr;
 }
 
 }  // namespace onset

@@ -2,6 +2,8 @@
 // models are Jinja programs; onset recognises the known ones and renders them itself.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,12 +18,19 @@ struct ChatOptions {
   bool add_generation_prompt = true;
   bool enable_thinking = true;             // Qwen3
   std::optional<std::string> date_string;  // the dated Llama 3.1 header; default "26 Jul 2024"
-  OrderedJson tools;                       // Qwen3; null or an array
+  OrderedJson tools;                       // Qwen 2.5 and 3; null or an array
+};
+
+// A rendered chat, and where the assistant speaks in it: from the end of the prompt that generation
+// would have started from to the end of the token that ends the turn.
+struct ChatText {
+  std::string text;
+  std::vector<TextSpan> replies;
 };
 
 // A row of the table of formats.
 struct ChatFormat {
-  std::string_view name;     // "smollm2", "qwen3", "llama3_1", "llama3_1_dated"
+  std::string_view name;     // "smollm2", "qwen3", "llama3_1", ..
   std::string_view summary;  // one line for --help
 };
 
@@ -34,9 +43,27 @@ struct ChatFormat {
 // and says how to name one.
 [[nodiscard]] ChatFormat chat_format_of(const Tokenizer& tokenizer);
 
-// `messages`: an array of objects with `role` and `content` (and for Qwen3 `reasoning_content`,
-// `tool_calls`). Throws an input error for an unknown role or a missing content.
+// `messages`: an array of objects with `role` and `content` (and for Qwen3 `reasoning_content`, for
+// Qwen 2.5 and 3 and DeepSeek-V3 `tool_calls`). Throws an input error for an unknown role or a
+// missing content.
 [[nodiscard]] std::string render_chat(const ChatFormat& format, const OrderedJson& messages,
                                       const ChatOptions& options = {});
+[[nodiscard]] ChatText render_chat_text(const ChatFormat& format, const OrderedJson& messages,
+                                        const ChatOptions& options = {});
+
+// A conversation for training: what the model learns to say.
+struct TrainedTokens {
+  std::vector<TokenId> ids;  // of the rendered text in one pass; the template writes its own BOS
+  // 1 where the token holds at least one byte of a reply.
+  std::vector<std::uint8_t> mask;
+  // Positions of tokens that hold bytes of a reply and of what stands around it; their mask is 1, a
+  // trainer that must never learn such bytes clears it.
+  std::vector<std::size_t> straddle;
+};
+
+// `options.add_generation_prompt` is taken as false.
+[[nodiscard]] TrainedTokens trained_tokens(const ChatFormat& format, const Tokenizer& tokenizer,
+                                           const OrderedJson& messages,
+                                           const ChatOptions& options = {});
 
 }  // namespace onset

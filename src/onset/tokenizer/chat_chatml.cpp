@@ -1,4 +1,4 @@
-// ChatML and what SmolLM2 and Qwen3 make of it.
+// ChatML and what SmolLM2, Qwen 2, 2.5 and 3 make of it.
 #include "onset/base/error.h"
 #include "onset/tokenizer/chat_formats.h"
 #include "onset/tokenizer/python_text.h"
@@ -8,6 +8,7 @@ namespace onset {
 namespace {
 
 constexpr std::string_view start = "<|im_start|>";
+constexpr std::string_view end_of_turn = "<|im_end|>";
 constexpr std::string_view end = "<|im_end|>\n";
 constexpr std::string_view think_end = "</think>";
 
@@ -21,6 +22,20 @@ constexpr std::string_view tools_after =
 
 void append_turn(std::string& text, std::string_view role, std::string_view content) {
   text.append(start).append(role).append("\n").append(content).append(end);
+}
+
+void append_message(ChatText& out, const ChatMessage& message) {
+  if (message.role != "assistant") {
+    append_turn(out.text, message.role, message.content);
+    return;
+  }
+  out.text.append(start).append("assistant\n");
+  append_reply(out, {message.content, end_of_turn});
+  out.text.append("\n");
+}
+
+void append_prompt(ChatText& out, const ChatOptions& options) {
+  if (options.add_generation_prompt) out.text.append(start).append("assistant\n");
 }
 
 // What an assistant's turn says, and what it thought before.
@@ -52,7 +67,7 @@ Reply reply_of(const ChatMessage& message) {
 }
 
 // A last user's turn that only hands back results of tools does not count as a query.
-std::size_t last_query(const std::vector<ChatMessage>& messages) {
+std::size_t last_query(const Messages& messages) {
   for (std::size_t i = messages.size(); i-- > 0;) {
     const std::string_view content = messages[i].content;
     const bool results =
@@ -62,7 +77,8 @@ std::size_t last_query(const std::vector<ChatMessage>& messages) {
   return messages.size() - 1;
 }
 
-void append_tool_call(std::string& text, const OrderedJson& given) {
+// `quoted`: arguments that are a string are written as JSON too (Qwen 2.5), not as they are (3).
+void append_tool_call(std::string& text, const OrderedJson& given, bool quoted) {
   require_input(given.is_object(), "tool_calls: an entry should be an object, is ",
                 given.type_name());
   const auto function = given.find("function");
@@ -74,92 +90,141 @@ void append_tool_call(std::string& text, const OrderedJson& given) {
   require_input(arguments != call.end(), "tool_calls: an entry has no arguments");
   text.append("<tool_call>\n{\"name\": \"").append(lossy_utf8(name->get_ref<const std::string&>()));
   text.append(R"(", "arguments": )");
-  text.append(arguments->is_string() ? lossy_utf8(arguments->get_ref<const std::string&>())
-                                     : python_json(*arguments));
+  text.append(arguments->is_string() && !quoted
+                  ? lossy_utf8(arguments->get_ref<const std::string&>())
+                  : python_json(*arguments));
   text.append("}\n</tool_call>");
 }
 
-void append_tool_calls(std::string& text, const ChatMessage& message, bool has_content) {
+// The calls of a turn with a line break between them, and before the first where `newline`.
+std::string tool_calls_of(const ChatMessage& message, bool newline, bool quoted) {
+  std::string text;
   const auto calls = message.source->find("tool_calls");
-  if (calls == message.source->end() || calls->is_null()) return;
+  if (calls == message.source->end() || calls->is_null()) return text;
   require_input(calls->is_array(), "tool_calls: should be an array, is ", calls->type_name());
-  bool newline = has_content;
   for (const auto& call : *calls) {
     if (newline) text.append("\n");
-    append_tool_call(text, call);
+    append_tool_call(text, call, quoted);
     newline = true;
   }
+  return text;
 }
 
-void append_reply(std::string& text, const ChatMessage& message, bool after_query, bool last) {
+// With thinking off, the prompt itself closes an empty thought.
+constexpr std::string_view empty_thought = "<think>\n\n</think>\n\n";
+
+void append_qwen3_reply(ChatText& out, const ChatMessage& message, bool after_query, bool last,
+                        bool thinking) {
   const Reply reply = reply_of(message);
-  text.append(start).append("assistant\n");
+  out.text.append(start).append("assistant\n");
+  std::string said;
   if (after_query && (last || !reply.reasoning.empty())) {
     const auto thought = strip_newlines_left(strip_newlines_right(reply.reasoning));
-    text.append("<think>\n").append(thought).append("\n</think>\n\n");
-    text.append(strip_newlines_left(reply.content));
+    said.append("<think>\n").append(thought).append("\n</think>\n\n");
+    said.append(strip_newlines_left(reply.content));
   } else {
-    text.append(reply.content);
+    said = reply.content;
   }
-  append_tool_calls(text, message, !reply.content.empty());
-  text.append(end);
+  if (!thinking && said.starts_with(empty_thought)) {
+    out.text.append(empty_thought);
+    said.erase(0, empty_thought.size());
+  }
+  const std::string calls = tool_calls_of(message, !reply.content.empty(), /*quoted=*/false);
+  append_reply(out, {said, calls, end_of_turn});
+  out.text.append("\n");
 }
 
 // Results of tools that follow each other share one user's turn.
-void append_tool_result(std::string& text, const std::vector<ChatMessage>& messages,
-                        std::size_t i) {
+void append_tool_result(std::string& text, const Messages& messages, std::size_t i) {
   if (i == 0 || messages[i - 1].role != "tool") text.append(start).append("user");
   text.append("\n<tool_response>\n").append(messages[i].content).append("\n</tool_response>");
   if (i + 1 == messages.size() || messages[i + 1].role != "tool") text.append(end);
 }
 
-void append_system(std::string& text, const ChatMessage* system, const OrderedJson& tools) {
+void append_system(std::string& text, const std::string* system, const OrderedJson& tools) {
   require_input(tools.is_null() || tools.is_array(), "tools: should be an array, is ",
                 tools.type_name());
   if (tools.empty()) {
-    if (system != nullptr) append_turn(text, "system", system->content);
+    if (system != nullptr) append_turn(text, "system", *system);
     return;
   }
   text.append(start).append("system\n");
-  if (system != nullptr) text.append(system->content).append("\n\n");
+  if (system != nullptr) text.append(*system).append("\n\n");
   text.append(tools_before);
   for (const auto& tool : tools) text.append("\n").append(python_json(tool));
   text.append(tools_after).append(end);
 }
 
-}  // namespace
-
-std::string render_smollm2(const std::vector<ChatMessage>& messages, const ChatOptions& options) {
-  std::string text;
-  if (messages.front().role != "system") {
-    append_turn(text, "system",
-                "You are a helpful AI assistant named SmolLM, trained by Hugging Face");
+// Qwen 2.5: a turn without calls is written as it is, one with calls has its own line breaks.
+void append_qwen2_5_reply(ChatText& out, const ChatMessage& message) {
+  const auto calls = message.source->find("tool_calls");
+  if (calls == message.source->end() || calls->empty()) {
+    append_message(out, message);
+    return;
   }
-  for (const auto& message : messages) append_turn(text, message.role, message.content);
-  if (options.add_generation_prompt) text.append(start).append("assistant\n");
-  return text;
+  out.text.append(start).append("assistant\n");
+  const std::string text =
+      tool_calls_of(message, /*newline=*/!message.content.empty(), /*quoted=*/true);
+  append_reply(out, {message.content, text, end_of_turn});
+  out.text.append("\n");
 }
 
-std::string render_qwen3(const std::vector<ChatMessage>& messages, const ChatOptions& options) {
-  std::string text;
-  const bool has_system = messages.front().role == "system";
-  append_system(text, has_system ? &messages.front() : nullptr, options.tools);
-  const std::size_t query = last_query(messages);
-  for (std::size_t i = has_system ? 1 : 0; i < messages.size(); ++i) {
-    const ChatMessage& message = messages[i];
-    if (message.role == "assistant") {
-      append_reply(text, message, i > query, i + 1 == messages.size());
-    } else if (message.role == "tool") {
-      append_tool_result(text, messages, i);
+}  // namespace
+
+void render_chatml(const Messages& messages, const ChatOptions& options, ChatText& out) {
+  for (const auto& message : messages) append_message(out, message);
+  append_prompt(out, options);
+}
+
+void render_smollm2(const Messages& messages, const ChatOptions& options, ChatText& out) {
+  if (first_system(messages) == nullptr) {
+    append_turn(out.text, "system",
+                "You are a helpful AI assistant named SmolLM, trained by Hugging Face");
+  }
+  render_chatml(messages, options, out);
+}
+
+void render_qwen2(const Messages& messages, const ChatOptions& options, ChatText& out) {
+  if (first_system(messages) == nullptr) {
+    append_turn(out.text, "system", "You are a helpful assistant.");
+  }
+  render_chatml(messages, options, out);
+}
+
+void render_qwen2_5(const Messages& messages, const ChatOptions& options, ChatText& out) {
+  const std::string standard =
+      "You are Qwen, created by Alibaba Cloud. You are a helpful assistant.";
+  const std::string* system = first_system(messages);
+  append_system(out.text, system != nullptr ? system : &standard, options.tools);
+  for (std::size_t i = system != nullptr ? 1 : 0; i < messages.size(); ++i) {
+    if (messages[i].role == "assistant") {
+      append_qwen2_5_reply(out, messages[i]);
+    } else if (messages[i].role == "tool") {
+      append_tool_result(out.text, messages, i);
     } else {
-      append_turn(text, message.role, message.content);
+      append_message(out, messages[i]);
     }
   }
-  if (options.add_generation_prompt) {
-    text.append(start).append("assistant\n");
-    if (!options.enable_thinking) text.append("<think>\n\n</think>\n\n");
+  append_prompt(out, options);
+}
+
+void render_qwen3(const Messages& messages, const ChatOptions& options, ChatText& out) {
+  const std::string* system = first_system(messages);
+  append_system(out.text, system, options.tools);
+  const std::size_t query = last_query(messages);
+  for (std::size_t i = system != nullptr ? 1 : 0; i < messages.size(); ++i) {
+    const ChatMessage& message = messages[i];
+    if (message.role == "assistant") {
+      append_qwen3_reply(out, message, i > query, i + 1 == messages.size(),
+                         options.enable_thinking);
+    } else if (message.role == "tool") {
+      append_tool_result(out.text, messages, i);
+    } else {
+      append_message(out, message);
+    }
   }
-  return text;
+  append_prompt(out, options);
+  if (options.add_generation_prompt && !options.enable_thinking) out.text.append(empty_thought);
 }
 
 }  // namespace onset

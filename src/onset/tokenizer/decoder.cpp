@@ -12,16 +12,6 @@ namespace {
 
 constexpr std::string_view replacement_character = "\uFFFD";
 
-void append_with_spaces(std::string& out, std::string_view spelled) {
-  while (!spelled.empty()) {
-    const std::size_t at = std::min(spelled.find(space_symbol), spelled.size());
-    out.append(spelled.substr(0, at));
-    if (at == spelled.size()) return;
-    out += ' ';
-    spelled.remove_prefix(at + space_symbol.size());
-  }
-}
-
 // Bytes that came from byte tokens: every one that is no part of a character becomes U+FFFD, which
 // is more of them than lossy_utf8() writes.
 void append_byte_run(std::string& out, std::string_view bytes) {
@@ -154,6 +144,16 @@ void apply(const DecoderStep& step, Tokens& tokens) {
 
 }  // namespace
 
+void append_with_spaces(std::string& out, std::string_view spelled) {
+  while (!spelled.empty()) {
+    const std::size_t at = std::min(spelled.find(space_symbol), spelled.size());
+    out.append(spelled.substr(0, at));
+    if (at == spelled.size()) return;
+    out += ' ';
+    spelled.remove_prefix(at + space_symbol.size());
+  }
+}
+
 std::string Decoder::decode(std::span<const TokenId> ids, const Vocabulary& vocabulary) const {
   std::string text;
   if (kind == Kind::byte_level) {
@@ -177,7 +177,9 @@ std::string Decoder::piece_bytes(TokenId id, const Vocabulary& vocabulary) const
   for (const auto& step : steps) fallback |= step.kind == DecoderStep::Kind::byte_fallback;
   const auto byte = byte_of_piece(bytes);
   if (fallback && byte && !vocabulary.is_added(id)) {
-    return std::string(1, static_cast<char>(*byte));
+    std::string one;
+    one += static_cast<char>(*byte);
+    return one;
   }
   if (kind == Kind::sentencepiece) {
     std::string out;

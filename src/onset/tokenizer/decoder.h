@@ -31,6 +31,9 @@ struct DecoderStep {
   bool drop_first = false;
 };
 
+// Appends a piece with its space symbols as spaces.
+void append_with_spaces(std::string& out, std::string_view spelled);
+
 struct Decoder {
   enum class Kind {
     byte_level,     // the bytes of all tokens joined

@@ -110,7 +110,9 @@ void read_added_tokens_decoder(const Json& config, const std::string& where,
   if (table == config.end() || table->is_null()) return;
   require_input(table->is_object(), where, ": added_tokens_decoder should be an object, is ",
                 table->type_name());
-  for (const auto& [key, value] : table->items()) {
+  for (const auto& item : table->items()) {
+    const std::string& key = item.key();
+    const Json& value = item.value();
     std::int64_t id = -1;
     const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
     require_input(error == std::errc() && end == key.data() + key.size(), where,

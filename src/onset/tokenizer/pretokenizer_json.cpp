@@ -144,8 +144,7 @@ void read_pretokenizer_part(const Json& part, const std::string& type, Tokenizer
 }  // namespace
 
 std::string metaspace_of(const Json& part, const std::string& where) {
-  const std::string text =
-      find_string(part, "replacement", where).value_or(std::string(space_symbol));
+  std::string text = find_string(part, "replacement", where).value_or(std::string(space_symbol));
   require_input(!text.empty() && decode_char(text, 0).length == text.size(), where,
                 ": \"replacement\" should be one character, is ", quote(text));
   return text;

@@ -35,17 +35,48 @@ struct SpecialPolicy {
   bool add_eos = false;
 };
 
+// Bytes [start, end) of a text.
+struct TextSpan {
+  std::size_t start;
+  std::size_t end;
+  bool operator==(const TextSpan&) const = default;
+};
+
+// Tokens, and how much of each lies in given stretches of the text.
+struct CoveredTokens {
+  enum class Coverage : std::uint8_t { none, part, all };
+
+  std::vector<TokenId> ids;
+  std::vector<Coverage> coverage;  // one a token
+};
+
 class Tokenizer {
  public:
-  // `path`: a folder (tokenizer.json, tokenizer_config.json, config.json, generation_config.json,
-  // the last three optional), a tokenizer.json, or a GGUF file with its vocabulary. Throws an input
-  // error that names the file and the part that is not known.
+  // `path`: a folder, or a file in one. Of the files in a folder the first of these is taken:
+  //   tokenizer.json                          byte-level BPE, or BPE of characters
+  //   tokenizer.model                         SentencePiece, model type BPE (Llama 2, Mistral)
+  //   vocab.json with merges.txt, or
+  //   encoder.json with vocab.bpe             GPT-2
+  // with what tokenizer_config.json, config.json, generation_config.json, added_tokens.json and
+  // chat_template.jinja beside it say, all of them optional; or a GGUF file with its vocabulary
+  // (kinds gpt2 and llama).
+  // SentencePiece puts a space before a text. Behind a special token inside a text another one is
+  // put (the old rule, also that of llama.cpp), unless tokenizer_config.json says "legacy": false;
+  // a tokenizer.json says so itself. With EncodeOptions::parse_special off the ids are
+  // SentencePiece's own: control pieces never come from text.
+  // Throws an input error that names the file and the part that is not known.
   static Tokenizer open(const std::filesystem::path& path);
 
   // `text` may hold any bytes; invalid UTF-8 is taken as U+FFFD, as the reference tokenizers do.
   [[nodiscard]] std::vector<TokenId> encode(std::string_view text,
                                             const EncodeOptions& options = {}) const;
-  // Throws an input error for an id outside the vocabulary.
+  // As encode(), for a text that is valid UTF-8. `spans` ascend and do not overlap. A token that
+  // the tokenizer made of what is not in the text, such as BOS, is covered by none.
+  [[nodiscard]] CoveredTokens encode_with_coverage(std::string_view text,
+                                                   std::span<const TextSpan> spans,
+                                                   const EncodeOptions& options = {}) const;
+  // SentencePiece's first space is taken away again. Throws an input error for an id outside the
+  // vocabulary.
   [[nodiscard]] std::string decode(std::span<const TokenId> ids,
                                    const DecodeOptions& options = {}) const;
   // The bytes of one token as decode() would give them; may be a part of a UTF-8 sequence.
