@@ -5,69 +5,13 @@
 #include "onset/base/error.h"
 #include "onset/base/strings.h"
 #include "onset/checkpoint/gguf.h"
+#include "onset/tokenizer/gguf_pretokenizers.h"
 #include "onset/tokenizer/sentencepiece.h"
 #include "onset/tokenizer/tokenizer_data.h"
 #include "onset/tokenizer/unicode.h"
 
 namespace onset {
 namespace {
-
-// What `tokenizer.ggml.pre` stands for: the known patterns, one inside the pieces of the other.
-struct PreRow {
-  std::string_view name;
-  std::array<std::string_view, 3> patterns;
-  bool nfc = false;  // the model's own tokenizer normalises, which the file does not say
-  bool ignore_merges = false;
-  bool add_bos = false;  // where the file does not say
-};
-
-constexpr std::array<PreRow, 17> pre_rows = {{
-    {"gpt-2", {"gpt2"}},
-    {"phi-2", {"gpt2"}},
-    {"olmo", {"gpt2"}},
-    {"mpt", {"gpt2"}},
-    {"smollm", {"digits", "gpt2"}},
-    {"starcoder", {"digits", "gpt2"}},
-    {"refact", {"digits", "gpt2"}},
-    {"command-r", {"digits", "gpt2"}},
-    {"codeshell", {"digits", "gpt2"}},
-    {"qwen2", {"qwen2"}, /*nfc=*/true},
-    {"deepseek-r1-qwen", {"qwen2"}, /*nfc=*/true},
-    {"llama3", {"llama3"}, /*nfc=*/false, /*ignore_merges=*/true, /*add_bos=*/true},
-    {"llama-v3", {"llama3"}, /*nfc=*/false, /*ignore_merges=*/true, /*add_bos=*/true},
-    {"llama-bpe", {"llama3"}, /*nfc=*/false, /*ignore_merges=*/true, /*add_bos=*/true},
-    {"dbrx", {"llama3"}},
-    {"deepseek-v3", {"digits by three", "cjk", "deepseek3"}},
-    {"default", {}},
-}};
-
-// llama.cpp's rule for a file that names none, or "default".
-constexpr std::array<std::string_view, 4> default_regexes = {
-    R"([\p{P}\$\+<=>\^~\|]+)",
-    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S))",
-    R"(\p{N}+)",
-    "[0-9][0-9][0-9]",
-};
-
-std::string known_pre_names() {
-  std::string names;
-  for (const auto& row : pre_rows) {
-    if (!names.empty()) names += ", ";
-    names += row.name;
-  }
-  return names;
-}
-
-const PreRow& pre_row(const std::string& name, const std::string& where) {
-  const auto* row = std::find_if(pre_rows.begin(), pre_rows.end(),
-                                 [&](const PreRow& r) { return r.name == name; });
-  if (row == pre_rows.end()) {
-    throw input_error(
-        str_cat(where, ": tokenizer.ggml.pre ", quote(name), " is not a known pre-tokenizer"),
-        str_cat("known are ", known_pre_names()));
-  }
-  return *row;
-}
 
 const GgufArray& required_array(const GgufFile& file, const std::string& key,
                                 const std::string& where) {
@@ -168,30 +112,19 @@ void read_special(const GgufFile& file, TokenizerData& data, bool default_bos,
   if (special.add_eos) data.suffix = {*eos};
 }
 
-void read_pre(TokenizerData& data, const PreRow& row, const std::string& where) {
-  data.pretokenizer_name = row.name;
-  if (row.nfc) data.normalizer.steps.emplace_back().kind = NormalizerStep::Kind::nfc;
-  data.bpe.ignore_merges = row.ignore_merges;
-  for (const auto name : row.patterns) {
-    if (name.empty()) continue;
-    data.pretokenizer.steps.emplace_back().known = &pattern_named(name);
-  }
-  if (!data.pretokenizer.steps.empty()) return;
-  for (const auto regex : default_regexes) {
-    data.pretokenizer.steps.emplace_back().regex.emplace(regex, where);
-  }
-}
-
 void read_byte_level(const GgufFile& file, TokenizerData& data, const std::string& where) {
   const auto pre = find_string(file.scalars, "tokenizer.ggml.pre", where);
-  const PreRow& row = pre_row(pre.value_or("default"), where);
+  const GgufPretokenizer rule = gguf_pretokenizer(pre.value_or("default"), where);
   const Tokens tokens = read_tokens(file, where);
   set_vocabulary(tokens, data);
   add_tokens(tokens, data, /*always=*/false, where);
   read_merges(file, data, where);
   set_byte_symbols(data, /*byte_fallback=*/false);
-  read_pre(data, row, where);
-  read_special(file, data, row.add_bos, where);
+  data.pretokenizer = rule.pretokenizer;
+  data.pretokenizer_name = pre.value_or("default");
+  if (rule.nfc) data.normalizer.steps.emplace_back().kind = NormalizerStep::Kind::nfc;
+  data.bpe.ignore_merges = rule.ignore_merges;
+  read_special(file, data, rule.add_bos, where);
 }
 
 // Phi-3's own tokenizer takes the white space behind its special tokens along, which the file does
