@@ -115,7 +115,7 @@ std::string opened(const std::string& page, const std::filesystem::path& profile
               " --headless=new --no-sandbox --use-gl=angle --use-angle=swiftshader"
               " --enable-unsafe-swiftshader --user-data-dir='",
               profile.string(),
-              "' --enable-logging=stderr --v=0 --virtual-time-budget=20000 --dump-dom 'file://",
+              "' --enable-logging=stderr --v=0 --virtual-time-budget=5000 --dump-dom 'file://",
               page, "' 2>&1");
   std::FILE* pipe = ::popen(command.c_str(), "r");
   if (pipe == nullptr) return {};

@@ -210,7 +210,7 @@ function mesh(data, cells, logs, scale, marked, label, state, top) {
     const at = [cells.columns[peak.c], cells.starts[peak.row]];
     traces.push({
       type: "scatter3d", mode: "lines+text", x: [at[0], at[0]], y: [at[1], at[1]], z: [bottom, height(peak.value)],
-      text: ["", label(peak)], textposition: peak.c > 0.7 * cells.columns.length ? "top left" : "top center", textfont: {color: colour("ink"), size: small() ? 11 : 13},
+      text: ["", label(peak)], textposition: small() && peak.c > 0.7 * cells.columns.length ? "top left" : "top center", textfont: {color: colour("ink"), size: small() ? 11 : 13},
       line: {color: colour("accent"), width: 5}, hoverinfo: "skip", showlegend: false,
     });
   }
@@ -232,7 +232,7 @@ function mesh(data, cells, logs, scale, marked, label, state, top) {
         aspectmode: "manual", aspectratio: small() ? {x: 1.15, y: 1.05, z: 0.75} : {x: 1.7, y: 1.15, z: 0.8},
         camera: small()
           ? {eye: {x: -1.65, y: -2.0, z: 0.9}, center: {x: 0, y: 0, z: -0.2}}
-          : {eye: {x: -1.1, y: -1.65, z: 0.6}, center: {x: 0.05, y: 0, z: -0.25}},
+          : {eye: {x: -1.15, y: -1.72, z: 0.62}, center: {x: 0.05, y: 0, z: -0.22}},
         uirevision: "camera",
       },
       uirevision: "camera", showlegend: false,
@@ -309,6 +309,7 @@ const kinds = {
 function draw(figure) {
   const plot = kinds[figure.kind].draw(figure.data, figure.state);
   // Colour is logarithmic always: a heat map has no height to choose.
+  figure.element.classList.toggle("flat", figure.state.flat);
   if (figure.heights) figure.heights.hidden = figure.state.flat;
   if (plot.height) figure.element.style.height = plot.height + "px";
   return Plotly.react(figure.element, plot.traces, plot.layout, {
@@ -370,15 +371,26 @@ window.addEventListener("resize", () => {
   narrow = small();
   drawAll();
 });
-// Paper is light.
-for (const [name, value] of [["beforeprint", true], ["afterprint", false]]) {
-  window.addEventListener(name, () => {
-    if (!isDark() && !(chosenTheme === "dark" || darkScheme.matches)) return;
-    printing = value;
-    applyTheme();
-    drawAll();
-  });
-}
+// Paper is light. Surfaces cannot be drawn anew in time: they keep their colours and get the dark
+// ground that belongs to them (page.css). What is wider than paper is made smaller.
+const paperWidth = 680;
+window.addEventListener("beforeprint", () => {
+  for (const figure of figures) {
+    figure.element.style.setProperty("--print-zoom", String(Math.min(1, paperWidth / figure.element.offsetWidth)));
+  }
+  if (!isDark()) return;
+  printing = true;
+  root.dataset.surfaces = "dark";
+  applyTheme();
+  figures.filter((figure) => figure.kind !== "surface" || figure.state.flat).forEach(draw);
+});
+window.addEventListener("afterprint", () => {
+  if (!printing) return;
+  printing = false;
+  delete root.dataset.surfaces;
+  applyTheme();
+  drawAll();
+});
 
 applyTheme();
 for (const figure of figures) {

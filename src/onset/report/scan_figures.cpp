@@ -229,7 +229,7 @@ Figure token_figure(const ScanPageInput& input) {
       .kind = "surface",
       .see = str_cat("|x| of every token in every dimension after layer ", view.layer,
                      ". The largest is ", peak, "; the median is ", number_text(layer.median_abs),
-                     ", so at this scale all else lies flat."),
+                     prompt.me_layer ? ", so at this scale all else lies flat." : "."),
       .read =
           "Height is |x|, colour its logarithm, so that the colours still tell the small "
           "entries apart. Drag to turn, scroll or pinch to come closer, point to read a value.",

@@ -39,7 +39,7 @@ PictureView view_of(const ScanResult& result, std::size_t prompt) {
     const bool known = std::find(view.alone.begin(), view.alone.end(), token) != view.alone.end();
     if (!known && view.alone.size() < most_alone) view.alone.push_back(token);
   };
-  add(view.token);
+  if (scan.me_layer) add(view.token);
   for (const StateEntry& entry :
        scan.layers[static_cast<std::size_t>(view.layer)].massive_entries) {
     add(entry.token);

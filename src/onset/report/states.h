@@ -34,7 +34,7 @@ struct PromptStates {
 
 // The prompt's view: the ME layer and the token of its largest entry there; without one, the scan's
 // candidate where it is this prompt's, else the largest entry anywhere. The first token and the
-// massive ones (up to 16) stand alone.
+// massive ones (up to 16 in all) stand alone.
 [[nodiscard]] PictureView view_of(const ScanResult& result, std::size_t prompt);
 
 // Runs the prompt through the blocks once more. The layer is known only after a scan, and keeping
