@@ -133,7 +133,7 @@ class ReportInBrowser : public ::testing::Test {
   void SetUp() override {
     if (browser().empty()) GTEST_SKIP() << "no Chromium here: the page is not opened";
   }
-  // Draws every figure without an error on the console.
+  // Every figure is drawn in all its views without an error on the console.
   static void expect_drawn(const std::vector<std::string>& arguments,
                            const std::filesystem::path& folder) {
     const auto page = (folder / "page.html").string();
@@ -141,9 +141,19 @@ class ReportInBrowser : public ::testing::Test {
     with_page.insert(with_page.end(), {"--report", page});
     const auto outcome = run_onset(with_page);
     ASSERT_EQ(outcome.code, 0) << outcome.error;
+    // Every button once, one after the other: each view and both themes are drawn.
+    auto html = read_file(page);
+    html.insert(html.rfind("</body>"), R"(<script>
+      setTimeout(() => {
+        for (const button of document.querySelectorAll("button")) button.click();
+        document.documentElement.dataset.clicked = "true";
+      }, 1500);
+    </script>)");
+    write_file_atomically(page, html);
     const auto dom = opened(page, folder / "profile");
     const auto console = dom.substr(0, dom.find("<!DOCTYPE"));
     EXPECT_NE(dom.find("data-ready=\"true\""), std::string::npos) << console;
+    EXPECT_NE(dom.find("data-clicked=\"true\""), std::string::npos) << console;
     EXPECT_NE(dom.find("data-errors=\"0\""), std::string::npos) << console;
     for (const auto* sign : {"Uncaught", "Refused to", "Content Security Policy", "SyntaxError"}) {
       EXPECT_EQ(console.find(sign), std::string::npos) << console;

@@ -16,7 +16,7 @@ namespace {
 
 // The JSON in a page's script element.
 OrderedJson data_of(const std::string& html) {
-  const std::string open = "<script type=\"application/json\" id=\"data\">";
+  const std::string open = R"(<script type="application/json" id="data">)";
   const auto begin = html.find(open);
   if (begin == std::string::npos) return {};
   const auto end = html.find("</script>", begin);

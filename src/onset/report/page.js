@@ -158,8 +158,9 @@ function rowTicks(data, cells, most) {
     const text = data.row_kind === "token" ? tokenText(row) : null;
     if (text === null) return String(row);
     const cut = Array.from(text.trim() || text);
-    // In 3-D, plotly.js cannot show the escapes of < and >: look-alikes stand in for them.
-    const shown = (cut.length > 12 ? cut.slice(0, 11).join("") + "\u2026" : cut.join("")).replace(/</g, "\u2039").replace(/>/g, "\u203a").replace(/&/g, "\uff06");
+    // In 3-D, plotly.js cannot show the escapes of < and >: look-alikes stand in for them, and a
+    // space keeps & from being read as the beginning of one.
+    const shown = (cut.length > 12 ? cut.slice(0, 11).join("") + "\u2026" : cut.join("")).replace(/</g, "\u2039").replace(/>/g, "\u203a").replace(/&/g, "& ");
     return `${row} ${shown}`;
   };
   return {tickvals: picked, ticktext: picked.map(name)};
