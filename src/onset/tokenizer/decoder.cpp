@@ -163,7 +163,13 @@ std::string Decoder::decode(std::span<const TokenId> ids, const Vocabulary& voca
   if (kind == Kind::sentencepiece) return decode_sentencepiece(*this, ids, vocabulary);
   Tokens tokens;
   tokens.reserve(ids.size());
-  for (const TokenId id : ids) tokens.emplace_back(vocabulary.bytes(id));
+  for (const TokenId id : ids) {
+    const auto row =
+        std::lower_bound(rewritten.begin(), rewritten.end(), id,
+                         [](const auto& r, TokenId wanted) { return r.first < wanted; });
+    const bool found = row != rewritten.end() && row->first == id;
+    tokens.emplace_back(found ? std::string_view(row->second) : vocabulary.bytes(id));
+  }
   for (const auto& step : steps) apply(step, tokens);
   if (!join_with_spaces) return joined(tokens);
   for (std::size_t i = 1; i < tokens.size(); ++i) tokens[i].insert(0, 1, ' ');

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "onset/tokenizer/regex.h"
@@ -42,6 +43,9 @@ struct Decoder {
   };
   Kind kind = Kind::byte_level;
   std::vector<DecoderStep> steps;
+  // Tokens that decode to something else than their piece: those found in the normalised text are
+  // written as they were found. Sorted by id.
+  std::vector<std::pair<TokenId, std::string>> rewritten;
   bool join_with_spaces = false;  // a tokenizer.json without a decoder
   // SentencePiece: the space that was put before the text is taken away; with
   // `strip_all_spaces`, all spaces there.

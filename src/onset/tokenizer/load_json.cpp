@@ -6,9 +6,9 @@
 #include "onset/base/json.h"
 #include "onset/base/strings.h"
 #include "onset/tokenizer/folder_config.h"
+#include "onset/tokenizer/joins.h"
 #include "onset/tokenizer/model_reader.h"
 #include "onset/tokenizer/pipeline_json.h"
-#include "onset/tokenizer/sentencepiece.h"
 #include "onset/tokenizer/tokenizer_data.h"
 #include "onset/tokenizer/unicode.h"
 
@@ -58,16 +58,20 @@ MergeReader read_model(const TokenizerFile& file, TokenizerData& data, const std
   return merges;
 }
 
-// Texts may be cut before every run of space symbols where no merge joins across such a place; the
-// ids are the same then, and the cache of words serves.
-void cut_at_spaces(TokenizerData& data, const MergeReader& merges) {
+// Cuts where no merge joins (see joins.h). A merge of a token that does not stand for its own
+// characters could join any, and merges that are ignored say nothing.
+void add_joins(TokenizerData& data, const MergeReader& merges) {
   if (data.vocabulary.spelling() != Spelling::plain || data.bpe.ignore_merges) return;
-  if (data.bpe.chars.find(decode_char(space_symbol, 0).code) < 0) return;
-  const auto& rules = merges.rules();
-  const bool inside = std::any_of(rules.begin(), rules.end(), [&](const MergeTable::Rule& rule) {
-    return has_inner_space(data.vocabulary.bytes(rule.result));
-  });
-  if (!inside) data.pretokenizer.steps.emplace_back().known = &pattern_named("space symbols");
+  const auto stands_for_others = [&](TokenId id) {
+    return id == data.bpe.unknown || byte_of_piece(data.vocabulary.bytes(id)).has_value();
+  };
+  auto joins = std::make_shared<JoinTable>();
+  for (const auto& rule : merges.rules()) {
+    if (stands_for_others(rule.left) || stands_for_others(rule.right)) return;
+    joins->add(data.vocabulary.bytes(rule.result));
+  }
+  joins->add_unknown(data.bpe.chars);
+  data.pretokenizer.steps.emplace_back().joins = std::move(joins);
 }
 
 // The parts in their usual order give the spelling of the vocabulary away before it is read; where
@@ -93,7 +97,7 @@ TokenizerData load_tokenizer_json(const std::filesystem::path& path) {
   const MergeReader merges = read_model(file, data, where);
   read_normalizer(file.document, data, where);
   read_pretokenizer(file.document, data, where);
-  cut_at_spaces(data, merges);
+  add_joins(data, merges);
   read_decoder(file.document, data, where);
   read_added_tokens(file.document, data, where);
   read_post_processor(file.document, data, where);

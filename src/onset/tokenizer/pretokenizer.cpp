@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "onset/tokenizer/joins.h"
+
 namespace onset {
 namespace {
 
@@ -125,6 +127,8 @@ std::string_view Pretokenizer::run(std::string_view text, Scratch& scratch, bool
       const std::string_view piece = text.substr(start, end - start);
       if (step.known != nullptr) {
         step.known->split(piece, start, scratch.other_ends);
+      } else if (step.joins != nullptr) {
+        step.joins->split(piece, start, scratch.other_ends);
       } else if (step.add_prefix_space) {
         prefix_space(piece, scratch.other, scratch.other_ends);
       } else if (!step.metaspace.empty()) {
@@ -137,7 +141,7 @@ std::string_view Pretokenizer::run(std::string_view text, Scratch& scratch, bool
     }
     first = first_left;
     std::swap(scratch.ends, scratch.other_ends);
-    if (step.known == nullptr) {
+    if (step.known == nullptr && step.joins == nullptr) {
       std::swap(scratch.text, scratch.other);
       text = scratch.text;
     }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,9 +27,13 @@ using Finder = std::vector<Regex::Match> (*)(std::string_view text);
 [[nodiscard]] std::vector<Regex::Match> find_numbers(std::string_view text);
 [[nodiscard]] std::vector<Regex::Match> find_punctuation(std::string_view text);
 
+class JoinTable;
+
 struct PretokenizerStep {
-  // One of these: a known regex, another one, a rule, or a fixed string.
+  // One of these: a known regex, another one, a rule, a fixed string, or places where nothing
+  // joins.
   const KnownPattern* known = nullptr;
+  std::shared_ptr<const JoinTable> joins;
   std::optional<Regex> regex;
   Finder finder = nullptr;
   std::string literal;

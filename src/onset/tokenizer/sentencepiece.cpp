@@ -6,6 +6,7 @@
 
 #include "onset/base/error.h"
 #include "onset/base/strings.h"
+#include "onset/tokenizer/joins.h"
 #include "onset/tokenizer/unicode.h"
 
 namespace onset {
@@ -189,14 +190,6 @@ class RuleMaker {
   std::vector<std::pair<TokenId, std::vector<TokenId>>> virtual_;
 };
 
-// Whether a space is only ever found at the start of a piece, so that no merge joins what stands
-// before a run of spaces to it and texts may be cut there.
-bool may_cut_at_spaces(const std::vector<ScoredPiece>& pieces) {
-  return std::none_of(pieces.begin(), pieces.end(), [](const ScoredPiece& piece) {
-    return is_mergeable(piece.type) && has_inner_space(piece.text);
-  });
-}
-
 void check(const std::vector<ScoredPiece>& pieces, const std::string& where) {
   require_input(!pieces.empty(), where, ": has no pieces");
   require_input(pieces.size() <= static_cast<std::size_t>(max_token_id), where, ": has ",
@@ -214,11 +207,6 @@ void check(const std::vector<ScoredPiece>& pieces, const std::string& where) {
 }
 
 }  // namespace
-
-bool has_inner_space(std::string_view piece) {
-  while (piece.starts_with(space_symbol)) piece.remove_prefix(space_symbol.size());
-  return piece.find(space_symbol) != std::string_view::npos;
-}
 
 void set_scored_pieces(TokenizerData& data, const std::vector<ScoredPiece>& pieces,
                        bool byte_fallback, const std::string& where) {
@@ -243,9 +231,12 @@ void set_scored_pieces(TokenizerData& data, const std::vector<ScoredPiece>& piec
     }
   }
   RuleMaker(data, pieces, byte_fallback, where).run();
-  if (may_cut_at_spaces(pieces) && data.vocabulary.find(space_symbol)) {
-    data.pretokenizer.steps.emplace_back().known = &pattern_named("space symbols");
+  auto joins = std::make_shared<JoinTable>();
+  for (const auto& piece : pieces) {
+    if (is_mergeable(piece.type)) joins->add(piece.text);
   }
+  joins->add_unknown(data.bpe.chars);
+  data.pretokenizer.steps.emplace_back().joins = std::move(joins);
 }
 
 }  // namespace onset

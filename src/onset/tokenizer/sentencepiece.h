@@ -20,9 +20,6 @@ struct ScoredPiece {
   PieceType type = PieceType::normal;
 };
 
-// Whether a space_symbol stands behind another character.
-[[nodiscard]] bool has_inner_space(std::string_view piece);
-
 // Makes vocabulary, merges and starting symbols of `data` from pieces whose ids are their places.
 // Without byte fallback a character that is in no piece is unknown; neighbouring ones are one.
 // Throws an input error "WHERE: ...".

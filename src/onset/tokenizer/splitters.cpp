@@ -216,18 +216,6 @@ void split_deepseek(std::string_view text, std::size_t offset, std::vector<std::
   if (unmatched < text.size()) ends.push_back(offset + text.size());
 }
 
-// Words with the space symbols before them.
-void split_space_symbols(std::string_view text, std::size_t offset,
-                         std::vector<std::size_t>& ends) {
-  constexpr std::string_view symbol = "\u2581";
-  std::size_t at = 0;
-  while (at < text.size()) {
-    while (text.compare(at, symbol.size(), symbol) == 0) at += symbol.size();
-    at = std::min(text.find(symbol, at), text.size());
-    ends.push_back(offset + at);
-  }
-}
-
 }  // namespace
 
 const std::vector<KnownPattern>& known_patterns() {
@@ -242,7 +230,6 @@ const std::vector<KnownPattern>& known_patterns() {
        /*covers=*/true, split_all<end_of_cl100k_piece<3>>},
       {"digits", R"(\p{N})", /*covers=*/false, split_numbers<1>},
       {"digits by three", R"(\p{N}{1,3})", /*covers=*/false, split_numbers<3>},
-      {"space symbols", "\u2581*[^\u2581]+|\u2581+", /*covers=*/true, split_space_symbols},
       {"cjk", "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+", /*covers=*/false, split_cjk},
       {"deepseek3",
        "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?"

@@ -1,6 +1,7 @@
 // What a Tokenizer holds, and how a text goes through it.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <string_view>
@@ -57,8 +58,11 @@ struct Tokenizer::Impl {
     }
     Normalizer::Scratch scratch;
     for (auto& token : normalized) {
-      token.content = std::string(data.normalizer.run(token.content, /*first=*/true, scratch));
+      const std::string_view found = data.normalizer.run(token.content, /*first=*/true, scratch);
+      if (found != token.content) data.decoder.rewritten.emplace_back(token.id, found);
+      token.content = std::string(found);
     }
+    std::sort(data.decoder.rewritten.begin(), data.decoder.rewritten.end());
     std::erase_if(normalized, [](const AddedToken& token) { return token.content.empty(); });
     added = AddedTokenFinder(std::move(plain));
     added_always = AddedTokenFinder(std::move(always));
