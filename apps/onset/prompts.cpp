@@ -16,15 +16,9 @@ namespace {
 constexpr std::int64_t largest_id = INT32_MAX;
 
 OrderedJson parse_object(const std::string& line, const std::string& where) {
-  try {
-    auto row = OrderedJson::parse(line);
-    require_input(row.is_object(), where, ": should be a JSON object, is ", row.type_name());
-    return row;
-  } catch (const OrderedJson::parse_error& error) {
-    throw input_error(str_cat(where, ": not valid JSON at byte ", error.byte));
-  } catch (const OrderedJson::exception& error) {
-    throw input_error(str_cat(where, ": not valid JSON: ", error.what()));
-  }
+  auto row = parse_ordered_json(line, where);
+  require_input(row.is_object(), where, ": should be a JSON object, is ", row.type_name());
+  return row;
 }
 
 std::vector<TokenId> row_ids(const OrderedJson& values, const std::string& where) {

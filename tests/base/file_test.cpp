@@ -163,12 +163,43 @@ TEST(AtomicFile, WritesThroughALink) {
 TEST(AtomicFile, SaysWhyNothingCanBeWritten) {
   const TemporaryFolder folder;
   EXPECT_EQ(error_of([&] { AtomicFile file(folder.path()); }),
-            folder.path().string() + ": is a folder, a file is to be written there");
+            folder.path().string() + ": is a folder\nname a file");
   const auto path = folder.path() / "absent" / "x";
   EXPECT_EQ(error_of([&] { AtomicFile file(path); }),
             path.string() +
                 ": cannot write: No such file or directory\n"
                 "name a file in a folder that exists and can be written");
+}
+
+TEST(AtomicFile, ADanglingLinkKeepsPointingWhereItDid) {
+  const TemporaryFolder folder;
+  std::filesystem::create_symlink("target", folder.path() / "link");
+  write_file_atomically(folder.path() / "link", "content");
+  EXPECT_TRUE(std::filesystem::is_symlink(folder.path() / "link"));
+  EXPECT_EQ(read_file(folder.path() / "target"), "content");
+}
+
+TEST(AtomicFile, AReplacedFileKeepsItsPermissions) {
+  const TemporaryFolder folder;
+  const auto path = folder.write("x", "old");
+  std::filesystem::permissions(path, std::filesystem::perms::owner_read);
+  write_file_atomically(path, "new");
+  EXPECT_EQ(std::filesystem::status(path).permissions(), std::filesystem::perms::owner_read);
+  EXPECT_EQ(read_file(path), "new");
+}
+
+TEST(AtomicFile, NamesMayBeAsLongAsTheSystemAllows) {
+  const TemporaryFolder folder;
+  write_file_atomically(folder.path() / std::string(255, 'x'), "content");
+  EXPECT_EQ(files_in(folder.path()), 1U);
+  const std::string error =
+      error_of([&] { AtomicFile file(folder.path() / std::string(256, 'x')); });
+  EXPECT_NE(error.find("too long"), std::string::npos) << error;
+}
+
+TEST(AtomicFile, PipesAndDevicesAreNotReplaced) {
+  EXPECT_NE(error_of([] { AtomicFile file("/dev/null"); }).find("no regular file"),
+            std::string::npos);
 }
 
 TEST(AtomicFile, TwoWritersOfOneNameDoNotMix) {

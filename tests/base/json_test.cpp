@@ -23,10 +23,22 @@ TEST(ParseJson, SaysWhereTheMistakeIs) {
             "x.json: not valid JSON at byte 2");
 }
 
-TEST(ParseJson, AnswersDeepNestingWithoutRecursion) {
-  const std::string open(1'000'000, '[');
-  EXPECT_TRUE(parse_json(open + std::string(open.size(), ']'), "x").is_array());
-  EXPECT_EQ(error_of([&] { (void)parse_json(open, "x"); }), "x: not valid JSON at byte 1000001");
+TEST(ParseJson, RefusesDeepNestingThatPrintingWouldNotSurvive) {
+  const auto nested = [](std::size_t depth) {
+    return std::string(depth, '[') + std::string(depth, ']');
+  };
+  EXPECT_TRUE(parse_json(nested(500), "x").is_array());
+  EXPECT_EQ(error_of([&] { (void)parse_json(nested(501), "x"); }),
+            "x: nested more than 500 deep at byte 501");
+  EXPECT_EQ(error_of([&] { (void)parse_ordered_json(nested(1'000'000), "x"); }),
+            "x: nested more than 500 deep at byte 501");
+  // Brackets in strings do not count, nor do escaped quotes end one.
+  EXPECT_TRUE(parse_json("\"\\\"" + std::string(1000, '[') + "\"", "x").is_string());
+}
+
+TEST(ParseJson, SaysThatANumberIsOutOfRange) {
+  EXPECT_EQ(error_of([&] { (void)parse_json("{\"a\": 1e400}", "x"); }),
+            "x: not valid JSON: holds a number that is out of range");
 }
 
 TEST(TypedMembers, GiveTheValueOrNothing) {

@@ -190,6 +190,36 @@ TEST_F(SpikeTest, WeightsWithNanAreAnErrorThatNamesTheLayer) {
   EXPECT_NE(error.find("nan"), std::string::npos) << error;
 }
 
+TEST_F(SpikeTest, ListsEndAtALimitAndCountsDoNot) {
+  // 2000 tokens with three entries of 200, one of 50 and four tiny ones, and blocks that add
+  // nothing: 3 * 2000 entries pass both thresholds. A list ends at 4096.
+  const std::int64_t repeats = 2000;
+  for (const std::string layer : {"model.layers.0.", "model.layers.1."}) {
+    for (float& value : toy_.values[layer + "self_attn.o_proj.weight"]) value = 0;
+    for (float& value : toy_.values[layer + "mlp.down_proj.weight"]) value = 0;
+  }
+  std::vector<float>& embedding = toy_.values["model.embed_tokens.weight"];
+  for (std::size_t token = 0; token < 32; ++token) {
+    for (std::size_t d = 0; d < 8; ++d) {
+      embedding[token * 8 + d] = d < 3 ? 200.0F : d == 3 ? 50.0F : 1e-6F;
+    }
+  }
+  toy_.write(folder_.path());
+  std::vector<std::int64_t> ids;
+  for (std::int64_t i = 0; i < repeats; ++i) ids.push_back(i % 32);
+  const ScanResult result = scan(Model::open(folder_.path()), {{"", ids}}, {});
+  const LayerStatistics& layer = result.prompts[0].layers[0];
+  EXPECT_EQ(layer.massive_count, 3 * repeats);
+  EXPECT_EQ(layer.massive_entries.size(), 4096U);
+}
+
+TEST_F(SpikeTest, AllZeroWeightsHaveARatioOfZero) {
+  for (auto& [name, tensor] : toy_.values) std::fill(tensor.begin(), tensor.end(), 0.0F);
+  const ScanResult result = run();
+  EXPECT_FALSE(result.me_layer.has_value());
+  EXPECT_EQ(result.candidate.value().ratio, 0.0);
+}
+
 TEST_F(SpikeTest, EmptyPromptsAreRefused) {
   toy_.write(folder_.path());
   const Model model = Model::open(folder_.path());

@@ -310,6 +310,35 @@ TEST_F(CasesTest, ATensorOfTheWrongShapeOrTypeNamesFileTensorExpectedAndFound) {
   }
 }
 
+TEST_F(CasesTest, ConfigurationsThatMakeNoSenseAreRefused) {
+  const auto error_with = [&](const std::string& key, const OrderedJson& value) {
+    Toy toy;
+    toy.draw();
+    toy.config[key] = value;
+    toy.write(folder_.path());
+    const std::string error = error_of([&] { Model::open(folder_.path()); });
+    EXPECT_NE(error.find("config"), std::string::npos) << key << ": " << error;
+    return error;
+  };
+  EXPECT_NE(error_with("num_hidden_layers", 1).find("1 layers"), std::string::npos);
+  error_with("rope_theta", 1.0);
+  error_with("rope_theta", 1e308);
+  error_with("rms_norm_eps", 1e308);
+  error_with("max_position_embeddings", -1);
+  error_with("partial_rotary_factor", 1e308);
+  error_with("num_key_value_heads", 0);
+  const OrderedJson yarn = {{"rope_type", "yarn"}, {"factor", 4.0}};
+  for (const auto& [key, value] :
+       {std::pair{"factor", 1e308}, std::pair{"beta_fast", 0.0}, std::pair{"beta_fast", -1.0},
+        std::pair{"attention_factor", 0.0}, std::pair{"attention_factor", 1e300}}) {
+    OrderedJson changed = yarn;
+    changed[key] = value;
+    error_with("rope_scaling", changed);
+  }
+  error_with("rope_parameters", {{"full_attention", {{"rope_theta", 1e4}}}});
+  error_with("rope_scaling", {{"rope_type", "dynamic"}, {"factor", 2.0}});
+}
+
 TEST_F(CasesTest, AMissingTensorIsNamed) {
   Toy toy;
   toy.draw();

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -50,8 +51,8 @@ std::filesystem::path folder_of(const std::filesystem::path& path) {
 template <typename Make>
 int make_beside(const std::filesystem::path& path, std::filesystem::path& name, Make&& make) {
   for (unsigned attempt = 0;; ++attempt) {
-    name = path;
-    name += str_cat(".", ::getpid(), ".", attempt, ".tmp");
+    // Not the final name with an ending, which may be too long.
+    name = folder_of(path) / str_cat(".onset-", ::getpid(), "-", attempt, ".tmp");
     const int result = make(name.c_str());
     if (result >= 0 || errno != EEXIST) return result;
   }
@@ -75,6 +76,19 @@ int name_beside(int fd, const std::filesystem::path& path, std::filesystem::path
   return make_beside(path, temporary, [&](const char* name) {
     return ::linkat(AT_FDCWD, source.c_str(), AT_FDCWD, name, AT_SYMLINK_FOLLOW);
   });
+}
+
+// Where a symbolic link leads, also when nothing is there yet: a link keeps pointing where it did,
+// its target is what is written.
+std::filesystem::path link_target(std::filesystem::path path) {
+  constexpr int most_links = 40;  // as the kernel
+  std::error_code error;
+  for (int i = 0; i < most_links && std::filesystem::is_symlink(path, error); ++i) {
+    const auto target = std::filesystem::read_symlink(path, error);
+    if (error) break;
+    path = target.is_absolute() ? target : folder_of(path) / target;
+  }
+  return path;
 }
 
 OpenFile open_regular(const std::filesystem::path& path) {
@@ -171,26 +185,23 @@ std::string read_file(const std::filesystem::path& path, std::size_t max_bytes) 
   return content;
 }
 
-AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
-  // A symbolic link keeps pointing where it did: its target is what is replaced.
-  std::error_code ignored;
-  if (std::filesystem::is_symlink(path_, ignored)) {
-    auto target = std::filesystem::weakly_canonical(path_, ignored);
-    if (!ignored) path_ = std::move(target);
-  }
-  if (std::filesystem::is_directory(path_, ignored)) {
-    throw resource_error(str_cat(path_.string(), ": is a folder, a file is to be written there"));
-  }
-  const auto kind = std::filesystem::status(path_, ignored).type();
-  if (kind != std::filesystem::file_type::not_found &&
-      kind != std::filesystem::file_type::regular) {
-    throw resource_error(str_cat(path_.string(), ": is not a regular file and is not replaced"));
-  }
+AtomicFile::AtomicFile(std::filesystem::path path) : path_(link_target(std::move(path))) {
+  const auto refuse = [&](const char* why, const char* hint) {
+    throw resource_error(str_cat(path_.string(), ": ", why), hint);
+  };
+  struct stat existing {};
+  const bool exists = ::stat(path_.c_str(), &existing) == 0;
+  if (!exists && errno != ENOENT) refuse(std::strerror(errno), "name another file");
+  if (exists && S_ISDIR(existing.st_mode)) refuse("is a folder", "name a file");
+  if (exists && !S_ISREG(existing.st_mode)) refuse("is no regular file and is not replaced", "");
+  if (path_.filename().string().size() > NAME_MAX) refuse("the name is too long", "");
   const int fd = create_beside(path_, temporary_);
   if (fd < 0) {
     throw resource_error(str_cat(path_.string(), ": cannot write: ", reason()),
                          "name a file in a folder that exists and can be written");
   }
+  // A file that is replaced keeps its permissions.
+  if (exists) ::fchmod(fd, existing.st_mode & 07777);
   file_ = ::fdopen(fd, "w+b");
   if (file_ == nullptr) {
     const std::string why = reason();

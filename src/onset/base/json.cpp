@@ -44,16 +44,46 @@ std::size_t sequence_length(std::string_view text, std::size_t at) {
   return length;
 }
 
-}  // namespace
+void check_json_depth(std::string_view text, const std::string& where) {
+  int depth = 0;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      if (c == '\\') ++i;
+      if (c == '"') in_string = false;
+      continue;
+    }
+    if (c == '"') in_string = true;
+    if (c == '[' || c == '{') ++depth;
+    if (c == ']' || c == '}') --depth;
+    require_input(depth <= max_json_depth, where, ": nested more than ", max_json_depth,
+                  " deep at byte ", i + 1);
+  }
+}
 
-Json parse_json(std::string_view text, const std::string& where) {
+template <typename Tree>
+Tree parse_as(std::string_view text, const std::string& where,
+              const typename Tree::parser_callback_t& callback = nullptr) {
+  check_json_depth(text, where);
   try {
-    return Json::parse(text);
+    return Tree::parse(text, callback);
   } catch (const Json::parse_error& error) {
     throw input_error(str_cat(where, ": not valid JSON at byte ", error.byte));
-  } catch (const Json::exception& error) {
-    throw input_error(str_cat(where, ": not valid JSON: ", error.what()));
+  } catch (const Json::out_of_range&) {
+    throw input_error(str_cat(where, ": not valid JSON: holds a number that is out of range"));
   }
+}
+
+}  // namespace
+
+Json parse_json(std::string_view text, const std::string& where,
+                const Json::parser_callback_t& callback) {
+  return parse_as<Json>(text, where, callback);
+}
+
+OrderedJson parse_ordered_json(std::string_view text, const std::string& where) {
+  return parse_as<OrderedJson>(text, where);
 }
 
 Json read_json(const std::filesystem::path& path) {

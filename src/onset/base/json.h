@@ -14,8 +14,15 @@ namespace onset {
 using Json = nlohmann::json;
 using OrderedJson = nlohmann::ordered_json;
 
-// Throws an input error "WHERE: not valid JSON: ..., byte N".
-[[nodiscard]] Json parse_json(std::string_view text, const std::string& where);
+// Throws an input error that begins with WHERE and says what is wrong: not valid JSON (at which
+// byte), a number out of range, nested more than `max_json_depth` deep.
+// `callback`: see nlohmann's parser_callback_t.
+[[nodiscard]] Json parse_json(std::string_view text, const std::string& where,
+                              const Json::parser_callback_t& callback = nullptr);
+// The same with the members of objects in the order of the text.
+[[nodiscard]] OrderedJson parse_ordered_json(std::string_view text, const std::string& where);
+// Trees are copied and printed recursively: a million brackets would end the process.
+inline constexpr int max_json_depth = 500;
 [[nodiscard]] Json read_json(const std::filesystem::path& path);
 
 // Typed members of an object. A missing key, or null, gives the fallback or nothing; a value of

@@ -165,6 +165,8 @@ class GgufReader {
   }
 
   void read_alignment() {
+    require_input(!result_.arrays.contains("general.alignment"), name_,
+                  ": general.alignment should be a power of two, is an array");
     const auto value = find_int(result_.scalars, "general.alignment", name_);
     if (!value) return;
     require_input(*value > 0 && std::has_single_bit(static_cast<std::uint64_t>(*value)), name_,

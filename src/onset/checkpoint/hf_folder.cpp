@@ -117,12 +117,7 @@ bool is_plain_file_name(const std::string& name) {
 WeightMap read_index(const fs::path& path) {
   const std::string where = path.string();
   const std::string text = read_file(path, max_index_bytes);
-  Json index;
-  try {
-    index = Json::parse(text, DuplicateFinder(path));
-  } catch (const Json::parse_error& error) {
-    throw input_error(str_cat(where, ": not valid JSON at byte ", error.byte));
-  }
+  const Json index = parse_json(text, where, DuplicateFinder(path));
   const auto map = index.find("weight_map");
   require_input(index.is_object() && map != index.end() && map->is_object(), where,
                 ": has no object \"weight_map\"");

@@ -18,6 +18,13 @@ namespace {
 // Below this the shares of a change say nothing.
 constexpr double smallest_change = 1.0;
 
+// |value| / median; infinity over a median of 0, and 0 where both are.
+double over_median(float value, float median) {
+  const auto size = static_cast<double>(std::fabs(value));
+  if (median > 0) return size / static_cast<double>(median);
+  return size > 0 ? std::numeric_limits<double>::infinity() : 0.0;
+}
+
 // Does the entry stay beyond the ratio for a quarter of the layers in a row, this one among them?
 // Calls found(layer, entry) for each that does.
 template <typename Found>
@@ -43,24 +50,20 @@ void for_each_lasting_entry(const PromptTrace& trace, Found&& found) {
   }
 }
 
-std::vector<std::vector<StateEntry>> massive_entries(const PromptTrace& trace, ScanRule rule,
-                                                     double min_abs) {
+std::vector<std::vector<StateEntry>> massive_entries(const PromptTrace& trace, ScanRule rule) {
   std::vector<std::vector<StateEntry>> massive(trace.layers.size());
-  if (rule == ScanRule::relative) {
-    for_each_lasting_entry(trace, [&](std::size_t layer, const StateEntry& entry) {
-      massive[layer].push_back(entry);
-    });
-    for (auto& entries : massive) {
-      std::stable_sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
-        return std::fabs(a.value) > std::fabs(b.value);
-      });
+  if (rule == ScanRule::absolute) {
+    for (std::size_t l = 0; l < trace.layers.size(); ++l) {
+      massive[l] = trace.layers[l].absolute_entries;
     }
     return massive;
   }
-  for (std::size_t l = 0; l < trace.layers.size(); ++l) {
-    for (const StateEntry& entry : trace.layers[l].relative_entries) {
-      if (static_cast<double>(std::fabs(entry.value)) > min_abs) massive[l].push_back(entry);
-    }
+  for_each_lasting_entry(
+      trace, [&](std::size_t layer, const StateEntry& entry) { massive[layer].push_back(entry); });
+  for (auto& entries : massive) {
+    std::stable_sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
+      return std::fabs(a.value) > std::fabs(b.value);
+    });
   }
   return massive;
 }
@@ -138,17 +141,15 @@ PromptScan analyse(const ScanPrompt& prompt, const PromptTrace& trace, const Sca
   result.text = prompt.text;
   result.ids = prompt.ids;
   result.note = prompt_note(prompt.ids);
-  const auto massive = massive_entries(trace, options.rule, options.min_abs);
+  const auto massive = massive_entries(trace, options.rule);
   result.me_layer = first_massive_layer(massive);
   for (std::size_t l = 0; l < trace.layers.size(); ++l) {
     LayerStatistics statistics = trace.layers[l].statistics;
     statistics.massive = !massive[l].empty();
-    statistics.massive_count = static_cast<std::int64_t>(massive[l].size());
-    // A list that was cut counts what it left out.
-    if (options.rule == ScanRule::absolute && trace.layers[l].relative_count > entry_list_limit &&
-        massive[l].size() == static_cast<std::size_t>(entry_list_limit)) {
-      statistics.massive_count = trace.layers[l].relative_count;
-    }
+    // Of the relative rule those that last, which only the listed ones can be seen to do.
+    statistics.massive_count = options.rule == ScanRule::absolute
+                                   ? trace.layers[l].absolute_count
+                                   : static_cast<std::int64_t>(massive[l].size());
     statistics.massive_entries = massive[l];
     if (statistics.massive) result.last_massive_layer = statistics.layer;
     result.layers.push_back(std::move(statistics));
@@ -202,8 +203,7 @@ Candidate find_candidate(const ScanResult& result, const std::vector<PromptTrace
               .token = entry.token,
               .dim = entry.dim,
               .value = entry.value,
-              .ratio = static_cast<double>(std::fabs(entry.value)) /
-                       static_cast<double>(layer.median_abs)};
+              .ratio = over_median(entry.value, layer.median_abs)};
     }
   }
   return best;
@@ -251,8 +251,8 @@ std::string other_rule(const ScanResult& result, const std::vector<PromptTrace>&
   const bool relative = options.rule == ScanRule::absolute;
   std::vector<std::optional<std::int64_t>> layers;
   for (const PromptTrace& trace : traces) {
-    layers.push_back(first_massive_layer(massive_entries(
-        trace, relative ? ScanRule::relative : ScanRule::absolute, options.min_abs)));
+    layers.push_back(first_massive_layer(
+        massive_entries(trace, relative ? ScanRule::relative : ScanRule::absolute)));
   }
   std::int64_t count = 0;
   const auto layer = most_frequent(layers, count);
@@ -264,11 +264,7 @@ std::string other_rule(const ScanResult& result, const std::vector<PromptTrace>&
 
 }  // namespace
 
-double LayerStatistics::ratio() const {
-  const auto value = static_cast<double>(std::fabs(largest.value));
-  if (median_abs > 0) return value / static_cast<double>(median_abs);
-  return value > 0 ? std::numeric_limits<double>::infinity() : 0.0;
-}
+double LayerStatistics::ratio() const { return over_median(largest.value, median_abs); }
 
 ScanResult scan(const Model& model, const std::vector<ScanPrompt>& prompts,
                 const ScanOptions& options, const Log& log) {

@@ -78,9 +78,11 @@ class Tracer {
       const std::vector<std::int64_t> dims = largest_dims(after.state());
       LayerTrace trace;
       trace.statistics = statistics(after.state(), context.site.layer);
-      trace.relative_entries = entries_above(
-          after.state(), options_.min_ratio * static_cast<double>(trace.statistics.median_abs),
-          entry_list_limit, trace.relative_count);
+      const double by_ratio = options_.min_ratio * static_cast<double>(trace.statistics.median_abs);
+      trace.absolute_entries = entries_above(after.state(), std::max(by_ratio, options_.min_abs),
+                                             entry_list_limit, trace.absolute_count);
+      trace.relative_entries =
+          entries_above(after.state(), by_ratio, entry_list_limit, trace.relative_count);
       const auto parts = [&](std::size_t t, std::int64_t dim) {
         return EntryParts{.dim = dim,
                           .resid_pre = Rows(resid_pre_, sequence, hidden_).at(t, dim),

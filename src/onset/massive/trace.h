@@ -27,9 +27,11 @@ struct TokenTrace {
 
 struct LayerTrace {
   LayerStatistics statistics;  // massive_entries and massive are filled by detection
-  // Entries beyond min_ratio times the median, whatever their size, in falling order.
-  std::vector<StateEntry> relative_entries;
-  std::int64_t relative_count = 0;  // of all of them; the list ends at a limit
+  // In falling order; the lists end at a limit, the counts do not.
+  std::vector<StateEntry> absolute_entries;  // beyond min_abs and min_ratio times the median
+  std::int64_t absolute_count = 0;
+  std::vector<StateEntry> relative_entries;  // beyond min_ratio times the median alone
+  std::int64_t relative_count = 0;
   std::vector<TokenTrace> tokens;
 };
 

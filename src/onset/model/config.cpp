@@ -31,10 +31,19 @@ void check_factors(const RopeConfig& rope, std::string_view name,
 }
 
 void check_rope(const RopeConfig& rope, const ModelConfig& config, const std::string& where) {
-  require_input(std::isfinite(rope.theta) && rope.theta > 0, where, ": rope_theta is ", rope.theta,
-                ", expected a positive number");
-  require_input(std::isfinite(rope.factor) && rope.factor > 0, where, ": the RoPE factor is ",
-                rope.factor, ", expected a positive number");
+  // Far beyond anything in use; outside, frequencies underflow or are all one.
+  require_input(rope.theta > 1 && rope.theta <= 1e15, where, ": rope_theta is ", rope.theta,
+                ", expected above 1, up to 1e15");
+  require_input(rope.factor >= 1e-3 && rope.factor <= 1e6, where, ": the RoPE factor is ",
+                rope.factor, ", expected 0.001 to 1e6");
+  const double factor = rope.attention_factor.value_or(1.0);
+  require_input(factor > 0 && factor <= 1e3, where, ": the RoPE attention_factor is ", factor,
+                ", expected above 0, up to 1000");
+  if (rope.kind == RopeKind::yarn) {
+    require_input(rope.beta_slow > 0 && rope.beta_fast >= rope.beta_slow && rope.beta_fast <= 1e6,
+                  where, ": RoPE beta_fast ", rope.beta_fast, " and beta_slow ", rope.beta_slow,
+                  ", expected 0 < slow <= fast");
+  }
   require_input(
       rope.rotary_dim >= 2 && rope.rotary_dim % 2 == 0 && rope.rotary_dim <= config.head_dim, where,
       ": RoPE turns ", rope.rotary_dim, " of a head's ", config.head_dim,
@@ -65,8 +74,10 @@ void check(const ModelConfig& config, const std::string& where) {
   check_size(where, "the vocabulary size", config.vocabulary, max_width);
   require_input(config.heads % config.kv_heads == 0, where, ": ", config.heads,
                 " heads do not divide among ", config.kv_heads, " key-value heads");
-  require_input(std::isfinite(config.norm_eps) && config.norm_eps >= 0, where,
-                ": the norm's epsilon is ", config.norm_eps);
+  require_input(config.norm_eps >= 0 && config.norm_eps <= 1, where, ": the norm's epsilon is ",
+                config.norm_eps, ", expected 0 to 1");
+  require_input(config.context >= 0, where, ": the context length is ", config.context,
+                ", expected at least 1");
   for (const RopeConfig& rope : config.ropes) check_rope(rope, config, where);
   for (const double cap : {config.attention_softcap, config.logit_softcap}) {
     require_input(std::isfinite(cap) && cap >= 0, where, ": a soft cap is ", cap,

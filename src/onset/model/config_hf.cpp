@@ -141,7 +141,13 @@ std::vector<RopeConfig> read_ropes(const Reader& config, const Family& family,
   const Json* scaling = config.child(key);
   const std::string where = config.where() + ": " + key;
   const double theta = config.number("rope_theta", family.local_rope ? 1e6 : 10000.0);
-  if (!family.local_rope) return {read_rope_set(scaling, config, where, model, theta)};
+  if (!family.local_rope) {
+    const bool nested =
+        scaling != nullptr && scaling->is_object() &&
+        (scaling->contains("full_attention") || scaling->contains("sliding_attention"));
+    require_input(!nested, where, ": parameters by layer type are not known for ", family.name);
+    return {read_rope_set(scaling, config, where, model, theta)};
+  }
   const double local_theta = config.number("rope_local_base_freq", 10000.0);
   if (scaling != nullptr && scaling->is_object() && scaling->contains("full_attention")) {
     const auto local = scaling->find("sliding_attention");

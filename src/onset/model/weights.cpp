@@ -268,6 +268,9 @@ ModelWeights find_weights(const Checkpoint& checkpoint, const ModelConfig& confi
   for (std::int64_t layer = 0; layer < config.layer_count(); ++layer) {
     weights.layers.push_back(find_layer(finder, config, layer));
   }
+  const std::string beyond = finder.layer_name(config.layer_count(), down_name);
+  require_input(finder.find(beyond, "weight") == nullptr, checkpoint.path().string(), ": holds ",
+                beyond, ".weight, but the configuration has ", config.layer_count(), " layers");
   weights.final_norm = finder.gain(finder.final_norm_name(), config.hidden, config.norm_plus_one);
   find_head(finder, checkpoint, config, compute, log, weights);
   return weights;
