@@ -76,6 +76,30 @@ TEST(ChatReplies, BeginWhereThePromptEnds) {
   }
 }
 
+// No fixture holds these: what is trained decodes to what the assistant says, ends of turns
+// included.
+TEST(ChatTraining, WhatIsTrainedIsWhatTheAssistantSays) {
+  const auto messages = OrderedJson::parse(
+      R"([{"role": "user", "content": "a \u00e9 </s> b"}, {"role": "assistant", "content": "Oui, \u4e2d."},
+          {"role": "user", "content": "more"}, {"role": "assistant", "content": "No\nmore"}])");
+  const auto trained_text = [&](const char* format, const Tokenizer& tokenizer) {
+    const auto trained = trained_tokens(chat_format(format), tokenizer, messages);
+    EXPECT_TRUE(trained.straddle.empty());
+    std::string text;
+    for (std::size_t i = 0; i < trained.ids.size(); ++i) {
+      if (trained.mask[i] == 1) text += tokenizer.piece_bytes(trained.ids[i]);
+    }
+    return text;
+  };
+  EXPECT_EQ(trained_text("llama2", llama2()), " Oui, \u4e2d. </s> No\nmore </s>");
+  EXPECT_EQ(trained_text("mistral_v1", llama2_new_prefix()), " Oui, \u4e2d.</s> No\nmore</s>");
+  EXPECT_EQ(trained_text("phi3", opened("ggml/ggml-vocab-phi-3.gguf")),
+            " Oui, \u4e2d.<|end|> No\nmore<|end|>");
+  EXPECT_EQ(trained_text("deepseek_r1", opened("deepseek_v3")),
+            "Oui, \u4e2d.<\uFF5Cend\u2581of\u2581sentence\uFF5C>"
+            "No\nmore<\uFF5Cend\u2581of\u2581sentence\uFF5C>");
+}
+
 using Coverage = CoveredTokens::Coverage;
 
 TEST(Coverage, CountsTheBytesOfEveryToken) {

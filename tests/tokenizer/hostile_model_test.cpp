@@ -249,6 +249,22 @@ TEST(VocabAndMerges, BrokenFilesAreNamed) {
   EXPECT_NE(error(vocab, "a \xFF").find("not valid UTF-8"), std::string::npos);
 }
 
+TEST(VocabAndMerges, TheClassOfTheTokenizerSaysHowTextsAreSplit) {
+  const auto open = [](const std::string& config) {
+    const TemporaryFolder folder;
+    static_cast<void>(folder.write("vocab.json", R"({"1": 0, "11": 1, "\u0120": 2})"));
+    static_cast<void>(folder.write("merges.txt", "1 1"));
+    static_cast<void>(folder.write("tokenizer_config.json", config));
+    return Tokenizer::open(folder.path());
+  };
+  EXPECT_EQ(open("{}").encode("11"), Ids{1});
+  EXPECT_EQ(open(R"({"add_prefix_space": true})").encode("11"), (Ids{2, 1}));
+  EXPECT_EQ(open(R"({"tokenizer_class": "Qwen2Tokenizer"})").encode("11"), (Ids{0, 0}));
+  const auto message =
+      error_of([&] { return open(R"({"tokenizer_class": "CLIPTokenizer"})").vocabulary_size(); });
+  EXPECT_NE(message.find("CLIPTokenizer"), std::string::npos) << message;
+}
+
 TEST(VocabAndMerges, BothNamesOfTheFilesAreKnown) {
   const std::string vocab = R"({"a": 0, "b": 1, "ab": 2, "<|endoftext|>": 3})";
   for (const auto& [first, second] :

@@ -55,7 +55,7 @@ std::string decode_sentencepiece(const Decoder& decoder, std::span<const TokenId
 
 using Tokens = std::vector<std::string>;
 
-std::string replaced(const DecoderStep& step, const std::string& token) {
+void replace(const DecoderStep& step, Tokens& tokens) {
   NormalizerStep rule;
   rule.kind = NormalizerStep::Kind::replace;
   rule.pattern = step.pattern;
@@ -64,7 +64,10 @@ std::string replaced(const DecoderStep& step, const std::string& token) {
   Normalizer normalizer;
   normalizer.steps.push_back(std::move(rule));
   Normalizer::Scratch scratch;
-  return std::string(normalizer.run(token, /*first=*/false, scratch));
+  for (auto& token : tokens) {
+    if (!step.regex && token.find(step.pattern) == std::string::npos) continue;
+    token = std::string(normalizer.run(token, /*first=*/false, scratch));
+  }
 }
 
 void strip(const DecoderStep& step, std::string& token) {
@@ -125,7 +128,7 @@ void apply(const DecoderStep& step, Tokens& tokens) {
   using Kind = DecoderStep::Kind;
   switch (step.kind) {
     case Kind::replace:
-      for (auto& token : tokens) token = replaced(step, token);
+      replace(step, tokens);
       break;
     case Kind::byte_fallback:
       tokens = byte_fallback(tokens);

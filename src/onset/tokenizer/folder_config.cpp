@@ -142,6 +142,10 @@ std::optional<bool> FolderConfig::flag(const std::string& key) const {
   return find_bool(tokenizer_config_, key, path_);
 }
 
+std::optional<std::string> FolderConfig::text(const std::string& key) const {
+  return find_string(tokenizer_config_, key, path_);
+}
+
 std::vector<AddedToken> FolderConfig::added_tokens() const {
   std::vector<AddedToken> tokens;
   read_added_tokens_decoder(tokenizer_config_, path_, tokens);

@@ -19,6 +19,8 @@ class FolderConfig {
 
   // A flag of tokenizer_config.json.
   [[nodiscard]] std::optional<bool> flag(const std::string& key) const;
+  // A string of tokenizer_config.json.
+  [[nodiscard]] std::optional<std::string> text(const std::string& key) const;
   // The tokens of added_tokens_decoder and added_tokens.json, for files of vocabularies that do not
   // hold them.
   [[nodiscard]] std::vector<AddedToken> added_tokens() const;

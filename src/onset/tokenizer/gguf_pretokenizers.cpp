@@ -91,6 +91,7 @@ constexpr std::array<RegexRow, 4> regex_rows = {{
 
 std::string known_names() {
   std::vector<std::string> names;
+  names.reserve(rows.size() + regex_rows.size());
   for (const auto& row : rows) names.emplace_back(row.name);
   for (const auto& row : regex_rows) names.emplace_back(row.name);
   return join(names, ", ");

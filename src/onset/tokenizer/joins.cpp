@@ -13,12 +13,16 @@ void JoinTable::add(std::string_view piece) {
   }
 }
 
-void JoinTable::add_unknown(const CharTable& chars) {
+void JoinTable::add_unknown(const CharTable& chars, std::int64_t size) {
+  const auto is_unknown = [&](char32_t code) {
+    const TokenId id = chars.find(code);
+    return id < 0 || id >= size;
+  };
   std::vector<std::size_t> unknown = {kinds - 1};
   for (char32_t code = 0; code < 0x80; ++code) {
-    if (chars.find(code) < 0) unknown.push_back(code);
+    if (is_unknown(code)) unknown.push_back(code);
   }
-  if (chars.find(decode_char(space_symbol, 0).code) < 0) unknown.push_back(kinds - 2);
+  if (is_unknown(decode_char(space_symbol, 0).code)) unknown.push_back(kinds - 2);
   for (const std::size_t left : unknown) {
     for (const std::size_t right : unknown) join(left, right);
   }

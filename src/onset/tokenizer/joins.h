@@ -19,8 +19,8 @@ class JoinTable {
  public:
   // `piece`: what a merge may make, valid UTF-8.
   void add(std::string_view piece);
-  // Neighbours that have no piece may become one unknown token together.
-  void add_unknown(const CharTable& chars);
+  // Neighbours that are no pieces, having no id below `size`, may become one unknown token.
+  void add_unknown(const CharTable& chars, std::int64_t size);
   // Appends the end of every part of `text`, which is not empty; `offset` is added to each.
   void split(std::string_view text, std::size_t offset, std::vector<std::size_t>& ends) const;
 

@@ -143,6 +143,15 @@ void strip_behind_tokens_of_phi3(const GgufFile& file, TokenizerData& data,
   }
 }
 
+// Files of Phi-3 and Gemma name the end of the text alone; a turn ends with one of these.
+void add_ends_of_turns(TokenizerData& data) {
+  auto& eos = data.special.eos;
+  for (const auto& token : data.added) {
+    const bool ends = token.content == "<|end|>" || token.content == "<end_of_turn>";
+    if (ends && std::find(eos.begin(), eos.end(), token.id) == eos.end()) eos.push_back(token.id);
+  }
+}
+
 void read_sentencepiece(const GgufFile& file, TokenizerData& data, const std::string& where) {
   const Tokens tokens = read_tokens(file, where);
   const auto scores = required_array(file, "tokenizer.ggml.scores", where).numbers();
@@ -168,6 +177,7 @@ void read_sentencepiece(const GgufFile& file, TokenizerData& data, const std::st
   data.decoder.kind = Decoder::Kind::sentencepiece;
   data.decoder.strip_first_space = prefix;
   read_special(file, data, /*default_bos=*/true, where);
+  add_ends_of_turns(data);
 }
 
 }  // namespace

@@ -70,7 +70,7 @@ void add_joins(TokenizerData& data, const MergeReader& merges) {
     if (stands_for_others(rule.left) || stands_for_others(rule.right)) return;
     joins->add(data.vocabulary.bytes(rule.result));
   }
-  joins->add_unknown(data.bpe.chars);
+  joins->add_unknown(data.bpe.chars, data.vocabulary.size());
   data.pretokenizer.steps.emplace_back().joins = std::move(joins);
 }
 

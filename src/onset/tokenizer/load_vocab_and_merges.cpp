@@ -50,6 +50,25 @@ void read_merges(const std::filesystem::path& path, TokenizerData& data) {
   data.bpe.merges = MergeTable(merges.rules());
 }
 
+// The files do not say how texts are split: the class of the tokenizer does.
+void set_splitting(const FolderConfig& config, TokenizerData& data, const std::string& where) {
+  std::string kind = config.text("tokenizer_class").value_or("GPT2Tokenizer");
+  if (kind.ends_with("Fast")) kind.resize(kind.size() - 4);
+  const bool qwen = kind == "Qwen2Tokenizer";
+  if (!qwen && kind != "GPT2Tokenizer") {
+    throw input_error(str_cat(where, ": tokenizer_class ", quote(kind),
+                              " is not known to have these files; known are GPT2Tokenizer and "
+                              "Qwen2Tokenizer"),
+                      "convert the tokenizer to a tokenizer.json");
+  }
+  if (qwen) data.normalizer.steps.emplace_back().kind = NormalizerStep::Kind::nfc;
+  if (config.flag("add_prefix_space").value_or(false)) {
+    data.pretokenizer.steps.emplace_back().add_prefix_space = true;
+  }
+  data.pretokenizer_name = qwen ? "qwen2" : "gpt2";
+  data.pretokenizer.steps.emplace_back().known = &pattern_named(data.pretokenizer_name);
+}
+
 // GPT-2 knows one special token, which both of its files leave unmarked.
 void add_end_of_text(TokenizerData& data, const std::string& where) {
   const auto id = data.vocabulary.find("<|endoftext|>");
@@ -71,9 +90,8 @@ TokenizerData load_vocab_and_merges(const std::filesystem::path& vocab,
   read_vocab(vocab, data);
   read_merges(merges, data);
   set_byte_symbols(data, /*byte_fallback=*/false);
-  data.pretokenizer_name = "gpt2";
-  data.pretokenizer.steps.emplace_back().known = &pattern_named("gpt2");
   const FolderConfig config(vocab.parent_path());
+  set_splitting(config, data, vocab.string());
   for (const auto& token : config.added_tokens()) add_token(data, token, vocab.string());
   add_end_of_text(data, vocab.string());
   config.apply(data, /*default_bos=*/false);

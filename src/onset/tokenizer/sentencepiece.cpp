@@ -235,7 +235,7 @@ void set_scored_pieces(TokenizerData& data, const std::vector<ScoredPiece>& piec
   for (const auto& piece : pieces) {
     if (is_mergeable(piece.type)) joins->add(piece.text);
   }
-  joins->add_unknown(data.bpe.chars);
+  joins->add_unknown(data.bpe.chars, data.vocabulary.size());
   data.pretokenizer.steps.emplace_back().joins = std::move(joins);
 }
 

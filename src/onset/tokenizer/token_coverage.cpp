@@ -103,6 +103,14 @@ class Stretch {
   std::string written_;
 };
 
+// A special token may take the white space around it along, of which it holds nothing.
+TextSpan without_white_space(std::string_view text, const AddedTokenFinder::Match& match,
+                             const std::string& content) {
+  const std::size_t at = text.substr(0, match.end).find(content, match.start);
+  if (at == std::string_view::npos) return {match.start, match.end};
+  return {at, at + content.size()};
+}
+
 }  // namespace
 
 CoveredTokens Tokenizer::encode_with_coverage(std::string_view text,
@@ -133,8 +141,8 @@ CoveredTokens Tokenizer::encode_with_coverage(std::string_view text,
   for (const auto& match : matches) {
     add_stretch(at, match.start);
     result.ids.push_back(match.id);
-    result.coverage.push_back(
-        coverage_of({match.start, match.end}, clipped(spans, 0, text.size())));
+    const TextSpan own = without_white_space(text, match, data.vocabulary.spelled(match.id));
+    result.coverage.push_back(coverage_of(own, clipped(spans, 0, text.size())));
     at = match.end;
   }
   add_stretch(at, text.size());
