@@ -250,6 +250,7 @@ std::string other_rule(const ScanResult& result, const std::vector<PromptTrace>&
                        const ScanOptions& options) {
   const bool relative = options.rule == ScanRule::absolute;
   std::vector<std::optional<std::int64_t>> layers;
+  layers.reserve(traces.size());
   for (const PromptTrace& trace : traces) {
     layers.push_back(first_massive_layer(
         massive_entries(trace, relative ? ScanRule::relative : ScanRule::absolute)));
