@@ -74,8 +74,19 @@ TEST_P(PlainTest, RandomModelsHaveNoMeLayerAndACandidate) {
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, PlainTest,
                          ::testing::Values("llama", "llama3", "mistral", "qwen2", "qwen3",
-                                           "llama_gguf"),
+                                           "llama_gguf", "phi3", "phi3_long", "gemma2", "gemma3",
+                                           "olmo2"),
                          [](const auto& parameter) { return std::string(parameter.param); });
+
+TEST(Wemask, DoesNotApplyWhereThereIsNoNormBeforeAttention) {
+  const auto obstacle = [](const char* fixture) {
+    return wemask_obstacle(
+        Model::open(onset::testing::data(std::string("models/") + fixture)).config());
+  };
+  EXPECT_EQ(obstacle("llama"), std::nullopt);
+  EXPECT_EQ(obstacle("gemma2"), std::nullopt);
+  EXPECT_NE(obstacle("olmo2").value_or("").find("no norm before attention"), std::string::npos);
+}
 
 // Row 32: layers count from 0, the state is the true residual stream, the site that wrote is named.
 // The FFN of layer 1 writes 1e3 into dim 3 of whatever token has a large entry in dim 6.

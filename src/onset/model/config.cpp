@@ -100,6 +100,11 @@ ModelConfig read_config(const Checkpoint& checkpoint) {
   return config;
 }
 
+std::optional<std::string> wemask_obstacle(const ModelConfig& config) {
+  if (config.pre_norms) return std::nullopt;
+  return config.architecture + " has no norm before attention whose gain could choose dims";
+}
+
 std::int64_t parameter_count(const Checkpoint& checkpoint) {
   std::int64_t count = 0;
   for (const TensorInfo& tensor : checkpoint.tensors()) {

@@ -98,6 +98,10 @@ struct ModelConfig {
 // expected and found; an unknown architecture lists the supported ones.
 [[nodiscard]] ModelConfig read_config(const Checkpoint& checkpoint);
 
+// Why WeMask, which masks the output of the norm before attention by that norm's gain, cannot be
+// applied to the model; nothing where it can.
+[[nodiscard]] std::optional<std::string> wemask_obstacle(const ModelConfig& config);
+
 // Parameters by the tensors of the checkpoint; tied heads count once.
 [[nodiscard]] std::int64_t parameter_count(const Checkpoint& checkpoint);
 

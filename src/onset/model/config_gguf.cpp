@@ -84,6 +84,8 @@ RopeConfig read_rope(const Metadata& metadata, const Checkpoint& checkpoint,
   if (rope.kind == RopeKind::linear || rope.kind == RopeKind::yarn) {
     rope.factor = metadata.number("rope.scaling.factor", 1.0);
   }
+  rope.beta_fast = metadata.number("rope.scaling.yarn_beta_fast", rope.beta_fast);
+  rope.beta_slow = metadata.number("rope.scaling.yarn_beta_slow", rope.beta_slow);
   return rope;
 }
 
@@ -115,17 +117,43 @@ double gemma_attention_scale(const ModelConfig& config) {
   return 1.0 / std::sqrt(static_cast<double>(scalar));
 }
 
-// Which layers see a window, and the RoPE of those that have their own.
-void read_windows(const Family& family, const Metadata& metadata, const std::string& where,
-                  ModelConfig& config) {
-  constexpr std::int64_t gemma3_pattern = 6;
+// Which layers see a window: one flag a layer, or every how many layers one sees all, where the
+// file says so; else the family's rule.
+std::vector<bool> read_window_pattern(const Family& family, const Checkpoint& checkpoint,
+                                      const std::string& architecture, const std::string& where,
+                                      std::size_t layers) {
+  std::vector<bool> sliding(layers, true);
+  std::size_t period = family.window == WindowRule::alternating ? 2
+                       : family.window == WindowRule::pattern   ? 6
+                                                                : 0;
+  const std::string key = architecture + ".attention.sliding_window_pattern";
+  const auto found = checkpoint.config().find(key);
+  if (found != checkpoint.config().end() && found->is_array()) {
+    require_input(found->size() == layers, where, ": key \"", key, "\" has ", found->size(),
+                  " flags for ", layers, " layers");
+    for (std::size_t i = 0; i < layers; ++i) {
+      const Json& flag = (*found)[i];
+      require_input(flag.is_boolean() || flag.is_number_integer(), where, ": key \"", key,
+                    "\" should hold flags");
+      sliding[i] = flag.is_boolean() ? flag.get<bool>() : flag.get<std::int64_t>() != 0;
+    }
+    return sliding;
+  }
+  if (const auto given = find_int(checkpoint.config(), key, where)) {
+    require_input(*given >= 1, where, ": key \"", key, "\" is ", *given, ", expected at least 1");
+    period = static_cast<std::size_t>(*given);
+  }
+  for (std::size_t i = 0; period > 0 && i < layers; ++i) sliding[i] = (i + 1) % period != 0;
+  return sliding;
+}
+
+// The layers' windows, and the RoPE of those that have their own.
+void read_windows(const Family& family, const Metadata& metadata, const std::vector<bool>& sliding,
+                  const std::string& where, ModelConfig& config) {
   const std::int64_t window = metadata.integer("attention.sliding_window", 0);
   require_input(window >= 0, where, ": attention.sliding_window is ", window);
   for (std::size_t i = 0; window > 0 && i < config.layers.size(); ++i) {
-    const bool sliding = family.window == WindowRule::alternating ? i % 2 == 0
-                         : family.window == WindowRule::pattern   ? (i + 1) % gemma3_pattern != 0
-                                                                  : true;
-    if (!sliding) continue;
+    if (!sliding[i]) continue;
     config.layers[i].sliding_window = window;
     config.layers[i].rope = family.local_rope ? 1 : 0;
   }
@@ -176,12 +204,15 @@ ModelConfig read_gguf_config(const Checkpoint& checkpoint, const std::string& wh
   apply_family(*family, config);
   config.gguf_permuted_qk = family->gguf_permuted_qk;
   if (family->gemma) config.attention_scale = gemma_attention_scale(config);
+  config.attention_scale = metadata.number("attention.scale", config.attention_scale);
   if (family->soft_caps) {
     config.attention_softcap = metadata.number("attn_logit_softcapping", 0.0);
     config.logit_softcap = metadata.number("final_logit_softcapping", 0.0);
   }
   config.ropes = {read_rope(metadata, checkpoint, where, config)};
-  read_windows(*family, metadata, where, config);
+  read_windows(*family, metadata,
+               read_window_pattern(*family, checkpoint, *architecture, where, config.layers.size()),
+               where, config);
   config.bos = find_int(values, "tokenizer.ggml.bos_token_id", where);
   if (const auto eos = find_int(values, "tokenizer.ggml.eos_token_id", where)) {
     config.eos.push_back(*eos);
