@@ -129,7 +129,6 @@ int main(int argc, char** argv) {
   }
   try {
     const c10::InferenceMode inference;
-    onset::spin_briefly();
     onset::keep_freed_memory();
     onset::set_threads(argc > 3 ? std::atoi(argv[3]) : 0);
     const std::int64_t tokens = argc > 2 ? std::atol(argv[2]) : 512;
