@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "inputs.h"
 #include "model_json.h"
 #include "onset/base/error.h"
 #include "onset/base/strings.h"
@@ -73,7 +74,8 @@ Captured capture_model(const std::string& path, const std::vector<PromptSource>&
                        const CaptureOptions& options) {
   Console console(options.quiet);
   const auto model = Model::open(path, {.compute = options.compute.compute}, console.log());
-  const auto sites = SiteSet::parse(options.sites, model.config().layer_count(), site_kinds(model.config()));
+  const auto sites =
+      SiteSet::parse(options.sites, model.config().layer_count(), site_kinds(model.config()));
   Captured captured{.model = model_json(model.config(), model.checkpoint()),
                     .sites = {},
                     .prompts = {},
@@ -126,6 +128,7 @@ int run_capture(const Invocation& invocation) {
   if (!line.parse()) return print_help(line);
   const auto model = single_model(line, "capture");
   check(options);
+  refuse_overwriting("-o", options.output, {.models = {model}, .files = options.prompts.jsonl});
   const auto sources = read_prompts(options.prompts);
   spin_briefly();
   keep_freed_memory();

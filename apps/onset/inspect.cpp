@@ -6,10 +6,11 @@
 #include <optional>
 #include <utility>
 
+#include "inputs.h"
 #include "inspect_report.h"
 #include "inspect_verify.h"
-#include "onset/base/processors.h"
 #include "onset/base/error.h"
+#include "onset/base/processors.h"
 #include "options.h"
 #include "output.h"
 #include "verbs.h"
@@ -139,6 +140,7 @@ int run_inspect(const Invocation& invocation) {
   options.declare(line);
   if (!line.parse()) return print_help(line);
   const auto model = single_model(line, "inspect");
+  refuse_overwriting("-o", options.output.output, {.models = {model}});
 
   ResultWriter writer(options.output.output);
   InspectReport report = examine(model);

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "onset/base/processors.h"
 #include "onset/base/error.h"
+#include "onset/base/processors.h"
 #include "onset/base/strings.h"
 #include "onset/tokenizer/chat.h"
 #include "process.h"

@@ -34,6 +34,7 @@ struct EncodedPrompt {
   std::vector<std::string> pieces;  // as the vocabulary spells them; empty without a tokenizer
   std::vector<std::string> shown;   // bytes of each piece, for tables; as pieces
   bool bos_added = false;
+  bool beyond_context = false;  // longer than what the model was trained for
 };
 
 // Which of the fields of a JSONL row is wanted: `text_first` takes messages, text, ids in that

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "inputs.h"
 #include "model_json.h"
 #include "onset/base/error.h"
 #include "onset/model/model.h"
@@ -158,6 +159,9 @@ int run_scan(const Invocation& invocation) {
     throw usage_error("--csv and --json exclude each other", "leave one of them out");
   }
   refuse_unfit_report(options, line.positionals());
+  const InputPaths inputs{.models = line.positionals(), .files = options.prompts.jsonl};
+  refuse_overwriting("-o", options.output.output, inputs);
+  refuse_overwriting("--report", options.report, inputs);
   auto sources = read_prompts(options.prompts);
   if (sources.empty()) {
     for (const auto& text : built_in_texts()) sources.push_back({"built-in text", text});
@@ -166,6 +170,7 @@ int run_scan(const Invocation& invocation) {
   ResultWriter writer(options.output.output);
   std::optional<ResultWriter> page;
   if (!options.report.empty()) page.emplace(options.report);
+  spin_briefly();
   keep_freed_memory();
   set_threads(options.compute.thread_count());
   std::vector<ModelScan> scans;

@@ -45,6 +45,7 @@ OrderedJson stages_json(const std::vector<Stage>& stages) {
                     {"resid_pre", float_or_null(stage.resid_pre)},
                     {"attn_out", float_or_null(stage.attn_out)},
                     {"ffn_out", float_or_null(stage.ffn_out)},
+                    {"resid_post", float_or_null(resid_post(stage))},
                     {"attn_share", share_json(stage.attn_share)},
                     {"ffn_share", share_json(stage.ffn_share)}});
   }
@@ -74,11 +75,26 @@ OrderedJson prompt_json(const PromptScan& prompt, const EncodedPrompt& encoded) 
           {"ids", prompt.ids},
           {"pieces", std::move(pieces)},
           {"bos_added", encoded.bos_added},
+          {"beyond_context", encoded.beyond_context},
           {"me_layer", number_or_null(prompt.me_layer)},
           {"last_massive_layer", number_or_null(prompt.last_massive_layer)},
           {"note", text_or_null(prompt.note)},
           {"stages", stages_json(prompt.stages)},
           {"layers", std::move(layers)}};
+}
+
+OrderedJson massive_dim_rows_json(const ScanResult& result) {
+  OrderedJson rows = OrderedJson::array();
+  for (const auto& row : massive_dim_rows(result)) {
+    rows.push_back({{"dim", row.dim},
+                    {"prompts", row.prompts},
+                    {"layers", row.layers},
+                    {"first_layer", row.first_layer},
+                    {"last_layer", row.last_layer},
+                    {"value", float_or_null(row.value)},
+                    {"value_layer", row.value_layer}});
+  }
+  return rows;
 }
 
 // "first", or position, id and piece.
@@ -153,6 +169,7 @@ OrderedJson scan_json(const ModelScan& scan) {
           {"agreement", finite_or_null(result.agreement)},
           {"last_massive_layer", number_or_null(result.last_massive_layer)},
           {"massive_dims", result.massive_dims},
+          {"massive_dim_rows", massive_dim_rows_json(result)},
           {"massive_tokens", massive_tokens_json(scan)},
           {"candidate", candidate_json(result.candidate)},
           {"note", text_or_null(result.note)},

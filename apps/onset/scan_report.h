@@ -39,6 +39,23 @@ struct TextStyle {
 // One row a model, 80 columns wide.
 [[nodiscard]] std::string models_text(const std::vector<ModelScan>& scans, const TextStyle& style);
 
+// The entry a stage is about, after the block: signed, at its token and dim.
+[[nodiscard]] float resid_post(const Stage& stage);
+
+// How far a dim is massive: in how many prompts, at which layers, and its largest entry there.
+struct MassiveDim {
+  std::int64_t dim = 0;
+  std::int64_t prompts = 0;
+  std::int64_t first_layer = 0;
+  std::int64_t last_layer = 0;
+  std::int64_t layers = 0;       // distinct, over all prompts
+  std::int64_t value_layer = 0;  // where `value` stands
+  float value = 0;               // signed, the largest by magnitude
+};
+
+// One for each of result.massive_dims: those of most prompts first, then the larger value.
+[[nodiscard]] std::vector<MassiveDim> massive_dim_rows(const ScanResult& result);
+
 // The prompt whose layers and stages stand for the model: the first that agrees with the ME layer,
 // or the candidate's, or the first.
 [[nodiscard]] std::size_t shown_prompt(const ScanResult& result);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "onset/base/error.h"
+#include "onset/base/strings.h"
 #include "scan_report.h"
 #include "text.h"
 
@@ -71,7 +72,9 @@ std::string largest_text(const PromptScan& prompt) {
 
 // One row a prompt: how it begins, and what was found in it.
 std::string prompts_text(const ModelScan& scan, const TextStyle& style) {
-  std::string text = "prompt tokens  first ids                ME last   max |x|  text\n";
+  std::string text =
+      "prompts; ME: first layer with a massive entry, last: the last such layer\n"
+      "prompt tokens  first ids                ME last   max |x|  text\n";
   const auto& prompts = scan.result->prompts;
   for (std::size_t i = 0; i < std::min(prompts.size(), most_prompt_rows); ++i) {
     const auto& prompt = prompts[i];
@@ -82,11 +85,12 @@ std::string prompts_text(const ModelScan& scan, const TextStyle& style) {
     const auto layer = [](const std::optional<std::int64_t>& value) {
       return value ? str_cat(*value) : std::string("-");
     };
-    const auto shown = prompt.note ? "(" + *prompt.note + ") " + prompt.text : prompt.text;
+    const auto note = prompt.note ? "(" + *prompt.note + ") " : std::string();
+    const auto shown = printable(note + prompt.text, style.utf8);
     text += pad_left(str_cat(i), 6) + pad_left(str_cat(prompt.ids.size()), 7) + "  " +
             pad_right(fit(first, 23, style.utf8), 23) + pad_left(layer(prompt.me_layer), 4) +
             pad_left(layer(prompt.last_massive_layer), 5) + pad_left(largest_text(prompt), 10) +
-            "  " + fit(printable(shown, style.utf8), 21, style.utf8) + "\n";
+            "  " + fit(trim(shown), 21, style.utf8) + "\n";
   }
   if (prompts.size() > most_prompt_rows) {
     text += str_cat("  and ", prompts.size() - most_prompt_rows, " more (--json lists all)\n");
@@ -94,47 +98,55 @@ std::string prompts_text(const ModelScan& scan, const TextStyle& style) {
   return text + "\n";
 }
 
-// Where a magnitude lies between the smallest and the largest of the layers, by its logarithm; the
-// smallest still shows a little.
-double bar_fraction(const PromptScan& prompt, float magnitude) {
+// What the bars span: from the smallest median, which is the size of an ordinary entry, to the
+// largest entry.
+struct BarScale {
+  double low = 0;
+  double high = 0;
+
+  // By its logarithm.
+  [[nodiscard]] double fraction(double magnitude) const {
+    if (!(magnitude > low)) return 0;
+    return std::log(magnitude / low) / std::log(high / low);
+  }
+};
+
+BarScale bar_scale(const PromptScan& prompt) {
   double low = HUGE_VAL;
   double high = 0;
   for (const auto& layer : prompt.layers) {
-    const double size = std::abs(layer.largest.value);
-    if (size > 0) low = std::min(low, size);
-    high = std::max(high, size);
+    if (layer.median_abs > 0) low = std::min(low, static_cast<double>(layer.median_abs));
+    high = std::max(high, static_cast<double>(std::abs(layer.largest.value)));
   }
-  if (!(magnitude > 0) || !std::isfinite(high)) return 0;
-  low = std::min(low, high / 10) / 2;
-  return std::log(magnitude / low) / std::log(high / low);
+  // Where every median is 0, six decades stand for the span.
+  if (!std::isfinite(low)) low = high / 1e6;
+  return {low, high};
 }
 
 std::string layers_text(const ModelScan& scan, const TextStyle& style) {
   const auto shown = shown_prompt(*scan.result);
   const auto& prompt = scan.result->prompts[shown];
-  std::string text = str_cat("layers of prompt ", shown, "; the bar is log |x|\n");
-  text += "layer   max |x|  token               dim   median      ratio\n";
+  const auto scale = bar_scale(prompt);
+  std::string text =
+      str_cat("layers of prompt ", shown, "; the bar is log |x| from ", compact(scale.low), " to ",
+              compact(scale.high), "\nME: the layer where they are born, *: a massive entry\n");
+  text += "layer largest x  token               dim   median      ratio\n";
   for (const auto& layer : prompt.layers) {
     const auto& largest = layer.largest;
-    const float magnitude = std::abs(largest.value);
     const bool born = prompt.me_layer == layer.layer;
     const std::string mark = born ? "ME" : (layer.massive ? "* " : "  ");
     const std::string row =
-        pad_left(str_cat(layer.layer), 5) + pad_left(compact(magnitude), 10) + "  " +
+        pad_left(str_cat(layer.layer), 5) + pad_left(compact(largest.value), 10) + "  " +
         pad_right(token_text(scan.prompts[shown], largest.token, 16, style), 16) +
         pad_left(str_cat(largest.dim), 7) + pad_left(compact(layer.median_abs), 9) +
         pad_left(compact(layer.ratio()), 11) + " " + mark;
     text += (born ? emphasised(row, style) : row) + " " +
-            bar(bar_fraction(prompt, magnitude), 16, style.utf8) + "\n";
+            bar(scale.fraction(std::abs(largest.value)), 16, style.utf8) + "\n";
   }
   return text + "\n";
 }
 
-std::string part_text(float value, const std::optional<double>& share) {
-  const std::string sign = value > 0 ? "+" : "";
-  if (!share) return sign + compact(value);
-  return str_cat(sign, compact(value), " (", percent(*share), ")");
-}
+std::string part_text(float value) { return (value > 0 ? "+" : "") + compact(value); }
 
 std::string stages_text(const ModelScan& scan, const TextStyle& style) {
   const auto shown = shown_prompt(*scan.result);
@@ -143,16 +155,19 @@ std::string stages_text(const ModelScan& scan, const TextStyle& style) {
     return "stages: none; no layer doubles or halves an entry above " +
            shortest(scan.result->options.min_abs) + "\n\n";
   }
-  const auto token = token_text(scan.prompts[shown], stages.front().token, 40, style);
-  std::string text = "stages of token " + token + ", and what each layer adds there\n";
-  text += "layer         before     after    dim         attention              FFN\n";
+  const auto token = token_text(scan.prompts[shown], stages.front().token, 14, style);
+  std::string text = "stages of token " + token +
+                     ": layers that at least double or halve its largest |x|;\n"
+                     "in the dim named, x before + attention + FFN = x after\n";
+  text += "           largest |x| of token         x in that dim\n";
+  text += "layer         before    after    dim    before attention       FFN     after\n";
   for (const auto& stage : stages) {
     text += pad_left(str_cat(stage.layer), 5) +
             (stage.kind == StageKind::rise ? "  rise" : "  fall") +
-            pad_left(compact(stage.before), 10) + pad_left(compact(stage.after), 10) +
-            pad_left(str_cat(stage.dim), 7) +
-            pad_left(part_text(stage.attn_out, stage.attn_share), 20) +
-            pad_left(part_text(stage.ffn_out, stage.ffn_share), 20) + "\n";
+            pad_left(compact(stage.before), 9) + pad_left(compact(stage.after), 9) +
+            pad_left(str_cat(stage.dim), 7) + pad_left(compact(stage.resid_pre), 10) +
+            pad_left(part_text(stage.attn_out), 10) + pad_left(part_text(stage.ffn_out), 10) +
+            pad_left(compact(resid_post(stage)), 10) + "\n";
   }
   return text + "\n";
 }
@@ -164,6 +179,26 @@ const Stage* birth(const ModelScan& scan) {
     if (stage.kind == StageKind::rise && prompt.me_layer == stage.layer) return &stage;
   }
   return nullptr;
+}
+
+std::string massive_dims_text(const ScanResult& result) {
+  constexpr std::size_t most_rows = 8;
+  const auto rows = massive_dim_rows(result);
+  std::string text = "massive dims  prompts  layers                 largest x\n";
+  for (std::size_t i = 0; i < std::min(rows.size(), most_rows); ++i) {
+    const auto& row = rows[i];
+    const auto span = row.layers == 1
+                          ? str_cat("1 (", row.first_layer, ")")
+                          : str_cat(row.layers, " (", row.first_layer, " to ", row.last_layer, ")");
+    text += pad_left(str_cat(row.dim), 12) +
+            pad_left(str_cat(row.prompts, " of ", result.prompts.size()), 9) + "  " +
+            pad_right(span, 18) + pad_left(compact(row.value), 14) + " at layer " +
+            str_cat(row.value_layer) + "\n";
+  }
+  if (rows.size() > most_rows) {
+    text += str_cat("  and ", rows.size() - most_rows, " more (--json lists all)\n");
+  }
+  return text;
 }
 
 std::string massive_tokens_text(const ScanResult& result) {
@@ -212,14 +247,15 @@ std::string scan_text(const ModelScan& scan, const TextStyle& style) {
   std::string text = header_text(scan, style) + prompts_text(scan, style) +
                      layers_text(scan, style) + stages_text(scan, style);
   if (result.me_layer) {
-    text += "massive dims: " + listed(result.massive_dims, 8) +
-            "; massive tokens: " + massive_tokens_text(result) + "\n";
+    text += massive_dims_text(result) + "massive tokens: " + massive_tokens_text(result) + "\n\n";
   }
   return text + scan_verdict(scan, style);
 }
 
 std::string models_text(const std::vector<ModelScan>& scans, const TextStyle& style) {
   std::string text =
+      "ME: the layer where massive activations are born, last: the last massive layer,\n"
+      "FFN: its share of what the ME layer adds\n"
       "model                      layers  ME last   max |x|      FFN  massive dims\n";
   for (const auto& scan : scans) text += model_row(scan, style);
   return text;

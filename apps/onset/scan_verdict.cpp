@@ -35,6 +35,39 @@ std::string writer_text(const Stage& stage) {
   return text;
 }
 
+// What "times" counts: "10587 times the layer's median".
+std::string ratio_text(const LayerStatistics& layer) {
+  return compact(layer.ratio()) + " times the layer's median";
+}
+
+std::int64_t prompts_with(const ScanResult& result, const std::optional<std::string>& note) {
+  return std::count_if(result.prompts.begin(), result.prompts.end(),
+                       [&note](const PromptScan& prompt) { return prompt.note == note; });
+}
+
+// "; 8 of 8 prompts agree": of those that can be judged, and how many cannot.
+std::string agreement_text(const ScanResult& result) {
+  const auto count = static_cast<std::int64_t>(result.prompts.size());
+  if (count == 1) return "";
+  const auto agreeing = std::llround(result.agreement * static_cast<double>(count));
+  const auto judged = prompts_with(result, std::nullopt);
+  const auto agreeing_judged = std::count_if(
+      result.prompts.begin(), result.prompts.end(),
+      [&result](const auto& prompt) { return !prompt.note && prompt.me_layer == result.me_layer; });
+  if (judged == count || judged == 0) {
+    return str_cat("; ", agreeing, " of ", count, " prompts agree");
+  }
+  std::string text =
+      str_cat("; ", agreeing_judged, " of ", counted(judged, "prompt"), " that can be judged ",
+              judged == 1 && agreeing_judged == 1 ? "agrees" : "agree", " (");
+  const auto too_short = prompts_with(result, "too_short");
+  const auto uniform = prompts_with(result, "uniform");
+  if (too_short > 0) text += str_cat(too_short, " too short");
+  if (too_short > 0 && uniform > 0) text += ", ";
+  if (uniform > 0) text += str_cat(uniform, " of one repeated token");
+  return text + ")";
+}
+
 const Stage* stage_at(const PromptScan& prompt, std::int64_t layer, StageKind kind) {
   for (const auto& stage : prompt.stages) {
     if (stage.layer == layer && stage.kind == kind) return &stage;
@@ -46,34 +79,33 @@ std::string birth_sentence(const ModelScan& scan, const PromptScan& prompt,
                            const EncodedPrompt& encoded, const TextStyle& style) {
   const auto me = *prompt.me_layer;
   const auto& layer = prompt.layers[static_cast<std::size_t>(me)];
-  std::string text =
-      str_cat("Massive activations are born in ", block_text(me, prompt.layers.size()), ": ",
-              token_name(encoded, layer.largest.token, style), " reaches ",
-              compact(std::abs(layer.largest.value)), " in dimension ", layer.largest.dim, ", ",
-              compact(layer.ratio()), " times its median");
+  std::string text = str_cat(
+      "Massive activations are born in ", block_text(me, prompt.layers.size()), ": ",
+      token_name(encoded, layer.largest.token, style), " reaches ", compact(layer.largest.value),
+      " in dimension ", layer.largest.dim, ", ", ratio_text(layer));
   if (const auto* stage = stage_at(prompt, me, StageKind::rise)) {
     text += ", written by " + writer_text(*stage);
   } else {
     text += ", without doubling in this one layer";
   }
-  const auto count = scan.result->prompts.size();
-  if (count > 1) {
-    text += str_cat("; ", std::lround(scan.result->agreement * static_cast<double>(count)), " of ",
-                    count, " prompts agree");
-  }
-  return text + ".";
+  return text + agreement_text(*scan.result) + ".";
 }
 
 std::string end_sentence(const PromptScan& prompt) {
   const auto last = prompt.last_massive_layer.value_or(*prompt.me_layer);
   const auto layers = static_cast<std::int64_t>(prompt.layers.size());
   if (last == layers - 1) return "They last to the end of the model.";
-  std::string text = str_cat("They last to ", block_text(last, prompt.layers.size()));
+  const auto where = block_text(last, prompt.layers.size());
   if (const auto* fall = stage_at(prompt, last + 1, StageKind::fall)) {
-    text += str_cat("; layer ", fall->layer, " takes them down to ", compact(fall->after),
-                    ", most of it by ", writer_text(*fall));
+    return str_cat("They last to ", where, "; layer ", fall->layer, " takes token ", fall->token,
+                   " in dimension ", fall->dim, " from ", compact(fall->resid_pre), " to ",
+                   compact(resid_post(*fall)), ", most of it by ", writer_text(*fall), ".");
   }
-  return text + ".";
+  // Nothing takes them away: the median has grown, or the entry has shrunk a little.
+  const auto& next = prompt.layers[static_cast<std::size_t>(last + 1)];
+  return str_cat("They pass the rule up to ", where, "; after layer ", last + 1,
+                 " the largest entry is still ", compact(next.largest.value), ", ",
+                 ratio_text(next), ".");
 }
 
 std::string rise_sentence(const PromptScan& prompt) {
@@ -85,9 +117,9 @@ std::string rise_sentence(const PromptScan& prompt) {
   }
   if (largest == nullptr) return "No layer makes an entry rise twofold above the threshold.";
   return str_cat("The largest rise is in ", block_text(largest->layer, prompt.layers.size()),
-                 ": from ", compact(largest->before), " to ", compact(largest->after), " at token ",
-                 largest->token, ", dimension ", largest->dim, ", written by ",
-                 writer_text(*largest), ".");
+                 ": the largest entry of token ", largest->token, " goes from ",
+                 compact(largest->before), " to ", compact(largest->after), ", in dimension ",
+                 largest->dim, ", written by ", writer_text(*largest), ".");
 }
 
 // Why there is no ME layer, and what comes nearest.
@@ -112,12 +144,12 @@ std::string absence(const ModelScan& scan, const TextStyle& style) {
               ? str_cat("No entry is above ", shortest(result.options.min_abs), " and above ",
                         shortest(result.options.min_ratio), " times the median of its layer.")
               : str_cat("No entry stays above ", shortest(result.options.min_ratio),
-                        " times the median for a quarter of the layers.");
+                        " times the layer's median for a quarter of the layers.");
   if (const auto& candidate = result.candidate) {
-    text += str_cat(" The nearest is ", compact(std::abs(candidate->value)), " after ",
+    text += str_cat(" The nearest is ", compact(candidate->value), " after ",
                     block_text(candidate->layer, prompt.layers.size()), ", ",
                     token_name(scan.prompts[shown], candidate->token, style), ", dimension ",
-                    candidate->dim, ": ", compact(candidate->ratio), " times the median.");
+                    candidate->dim, ": ", compact(candidate->ratio), " times the layer's median.");
   }
   return text;
 }

@@ -132,7 +132,10 @@ std::string wrap(std::string_view text, std::size_t width, std::size_t indent) {
   std::size_t column = indent;
   bool line_is_empty = true;
   while (!text.empty()) {
-    const auto end = std::min(text.find_first_of(" \n"), text.size());
+    auto end = std::min(text.find_first_of(" \n"), text.size());
+    if (text.substr(end).starts_with(" %")) {
+      end = std::min(text.find_first_of(" \n", end + 1), text.size());
+    }
     const auto word = text.substr(0, end);
     const auto columns = display_width(word);
     if (!word.empty()) {
@@ -189,13 +192,26 @@ std::string compact(double value) {
 
 std::string shortest(double value) {
   std::array<char, 64> digits{};
-  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
+  const double size = std::abs(value);
+  // Left to itself, to_chars writes 100000 as 1e+05.
+  const bool plain = size == 0 || (size >= 1e-4 && size < 1e15);
+  const auto form = plain ? std::chars_format::fixed : std::chars_format::scientific;
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value, form).ptr;
   return {digits.data(), end};
 }
 
 std::string percent(double share) {
   const double rounded = std::round(share * 1000) / 10;
   return format("%.1f %%", rounded == 0 ? 0.0 : rounded);  // never "-0.0"
+}
+
+std::string human_seconds(double seconds) {
+  if (seconds < 0.0999995) return format("%.2f ms", seconds * 1000);
+  return format(seconds < 9.995 ? "%.2f s" : "%.1f s", seconds);
+}
+
+std::string counted(std::int64_t count, std::string_view singular) {
+  return grouped(count).append(" ").append(singular).append(count == 1 ? "" : "s");
 }
 
 std::string human_bytes(double bytes) {

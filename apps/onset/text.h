@@ -24,7 +24,7 @@ namespace onset::app {
 [[nodiscard]] std::string pad_right(std::string_view text, std::size_t width);
 
 // Lines of at most `width` columns; all but the first begin with `indent` spaces, and the first is
-// taken to begin in that column. Line breaks in the text stay.
+// taken to begin in that column. Line breaks in the text stay; a number stays with its "%".
 [[nodiscard]] std::string wrap(std::string_view text, std::size_t width, std::size_t indent);
 
 // A bar of `fraction` (0 to 1) of `width` columns: eighths of block characters, or '#'.
@@ -32,10 +32,15 @@ namespace onset::app {
 
 // "0.810", "33.17", "23738": about four digits, at most 8 characters for anything a float holds.
 [[nodiscard]] std::string compact(double value);
-// The shortest decimal that reads back as the same number: "100", "0.5".
+// The shortest decimal that reads back as the same number: "100000", "0.5"; with an exponent only
+// where there would be many zeros.
 [[nodiscard]] std::string shortest(double value);
 // A share as "99.6 %".
 [[nodiscard]] std::string percent(double share);
+// "0.24 ms", "1.35 s".
+[[nodiscard]] std::string human_seconds(double seconds);
+// "1 tensor", "2 tensors".
+[[nodiscard]] std::string counted(std::int64_t count, std::string_view singular);
 // "98.1 MB", in powers of ten.
 [[nodiscard]] std::string human_bytes(double bytes);
 // "134,515,008".

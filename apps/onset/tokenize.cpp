@@ -6,6 +6,7 @@
 #include <iterator>
 #include <utility>
 
+#include "inputs.h"
 #include "onset/base/error.h"
 #include "onset/base/strings.h"
 #include "output.h"
@@ -232,6 +233,11 @@ int run_tokenize(const Invocation& invocation) {
   if (given.size() > 1)
     id_lists.push_back({"arguments", parse_ids("ids after MODEL", after_model)});
   for (const auto& list : options.ids) id_lists.push_back({"--ids", parse_ids("--ids", list)});
+  const bool from_standard_input =
+      options.texts.empty() && id_lists.empty() && options.jsonl.empty();
+  refuse_overwriting(
+      "-o", options.output.output,
+      {.models = {given.front()}, .files = options.jsonl, .standard_input = from_standard_input});
 
   Job job(given.front(), options);
   for (const auto& text : options.texts) job.row({"--text", text});
@@ -240,9 +246,7 @@ int run_tokenize(const Invocation& invocation) {
   for (const auto& path : options.jsonl) {
     for_each_row(path, fields, [&job](const PromptSource& source) { job.row(source); });
   }
-  if (options.texts.empty() && id_lists.empty() && options.jsonl.empty()) {
-    take_standard_input(job, options);
-  }
+  if (from_standard_input) take_standard_input(job, options);
   job.finish();
   return 0;
 }

@@ -149,6 +149,60 @@ TEST(CommandLine, PipesAreWrittenToAndNotReplaced) {
                  "is no file");
 }
 
+// A copy of a fixture that a test may lose.
+std::filesystem::path copy_model(const TemporaryFolder& folder) {
+  const auto copy = folder.path() / "model";
+  std::filesystem::create_directory(copy);
+  for (const auto* name : {"config.json", "model.safetensors", "generation_config.json"}) {
+    std::filesystem::copy_file(model_path(std::string("llama/") + name), copy / name);
+  }
+  return copy;
+}
+
+TEST(CommandLine, OutputsDoNotReplaceInputs) {
+  const TemporaryFolder folder;
+  const auto model = copy_model(folder);
+  const auto rows = folder.write("rows.jsonl", "{\"ids\":[1,2]}\n").string();
+  const auto gguf = folder.path() / "a-00001-of-00002.gguf";
+  const auto second = folder.path() / "a-00002-of-00002.gguf";
+  std::filesystem::copy_file(model_path("llama/f32.gguf"), gguf);
+  std::filesystem::copy_file(gguf, second);
+  const auto hard_link = folder.path() / "hard";
+  const auto soft_link = folder.path() / "soft";
+  std::filesystem::create_hard_link(model / "model.safetensors", hard_link);
+  std::filesystem::create_symlink(model / "config.json", soft_link);
+  struct Case {
+    std::string model;
+    std::string output;
+  };
+  const std::vector<Case> cases{
+      {model, model / "model.safetensors"},
+      {model, model / "config.json"},
+      {model, model / "." / "generation_config.json"},
+      {model, hard_link},
+      {model, soft_link},
+      {gguf, gguf},
+      {gguf, second},
+  };
+  for (const auto& [read, written] : cases) {
+    const auto before = read_file(written);
+    expect_refusal(run_onset({"scan", read, "--ids", "1", "-o", written}), 2, "would replace");
+    expect_refusal(run_onset({"scan", read, "--ids", "1", "--report", written}), 2, "--report");
+    expect_refusal(run_onset({"inspect", read, "-o", written}), 2, "would replace");
+    expect_refusal(run_onset({"tokenize", read, "--text", "a", "-o", written}), 2, "would replace");
+    expect_refusal(run_onset({"capture", read, "--ids", "1", "-o", written}), 2, "would replace");
+    EXPECT_EQ(read_file(written), before);
+  }
+  for (const std::string verb : {"scan", "capture", "tokenize"}) {
+    expect_refusal(run_onset({verb, model, "--jsonl", rows, "-o", rows}), 2, "is read");
+  }
+  expect_refusal(run_onset({"tokenize", model, "-o", rows}, {.input_path = rows}), 2,
+                 "standard input");
+  EXPECT_EQ(read_file(rows), "{\"ids\":[1,2]}\n");
+  // A new file in the model's folder is no input.
+  EXPECT_EQ(run_onset({"inspect", model, "-o", model / "new.txt"}).code, 0);
+}
+
 TEST(CommandLine, EmptyNamesAreWrongUse) {
   expect_refusal(run_onset({"scan", ""}), 2, "empty");
   expect_refusal(run_onset({"inspect", ""}), 2, "empty");

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <set>
+#include <sstream>
 
 #include "app/program.h"
 #include "onset/base/error.h"
@@ -194,6 +196,108 @@ TEST(Scan, TablesFitEightyColumnsAndTheLocale) {
   const auto ascii = run_onset({"scan", model_path("llama_me"), "--ids", ids}, {.locale = "C"});
   EXPECT_TRUE(std::all_of(ascii.out.begin(), ascii.out.end(),
                           [](char c) { return static_cast<unsigned char>(c) < 0x80; }));
+}
+
+// Rows of a table: the lines after the one that begins with `heading`, up to an empty one.
+std::vector<std::vector<std::string>> rows_after(const std::string& text,
+                                                 const std::string& heading) {
+  std::vector<std::vector<std::string>> rows;
+  std::istringstream lines(text.substr(std::min(text.find("\n" + heading), text.size() - 1) + 1));
+  std::string line;
+  std::getline(lines, line);
+  while (std::getline(lines, line) && !line.empty()) {
+    std::istringstream words(line);
+    rows.emplace_back(std::istream_iterator<std::string>(words),
+                      std::istream_iterator<std::string>());
+  }
+  return rows;
+}
+
+TEST(Scan, StagesAddUpInTheTableAndInJson) {
+  const std::vector<std::string> call{"scan", model_path("llama_me"), "--ids", "1,5,9"};
+  auto json_call = call;
+  json_call.emplace_back("--json");
+  const auto stage = run_onset(json_call).json()["stages"][0];
+  EXPECT_EQ(stage["resid_post"].get<float>(),
+            (stage["resid_pre"].get<float>() + stage["attn_out"].get<float>()) +
+                stage["ffn_out"].get<float>());
+  // layer, kind, before, after, dim, and at that dim before, attention, FFN, after.
+  const auto rows = rows_after(run_onset(call).out, "layer         before");
+  ASSERT_EQ(rows.size(), 1U);
+  ASSERT_EQ(rows[0].size(), 9U);
+  const auto number = [&rows](std::size_t column) { return std::stod(rows[0][column]); };
+  EXPECT_NEAR(number(5) + number(6) + number(7), number(8), 0.1);
+  EXPECT_EQ(std::abs(number(8)), number(3));
+}
+
+TEST(Scan, TheVerdictSaysWhyTheyEnd) {
+  const std::vector<std::string> call{"scan", model_path("llama_me"), "--ids", "1,5,9"};
+  auto json_call = call;
+  json_call.emplace_back("--json");
+  // Layer 2 keeps the entry: the ratio alone falls below the rule.
+  const auto layers = run_onset(json_call).json()["prompts"][0]["layers"];
+  ASSERT_GT(layers[2]["max_abs"].get<double>(), layers[1]["max_abs"].get<double>());
+  ASSERT_LT(layers[2]["ratio"].get<double>(), min_ratio);
+  const auto text = unwrapped(run_onset(call).out);
+  EXPECT_NE(text.find("They pass the rule up to layer 1 (block 2 of 3); after layer 2 the largest "
+                      "entry is still 2770"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("takes"), std::string::npos);
+}
+
+TEST(Scan, PromptsThatCannotBeJudgedAreCountedApart) {
+  const auto text = unwrapped(run_onset({"scan", model_path("llama_me"), "--ids", "1,5,9", "--ids",
+                                         "1,7,3", "--ids", "4", "--ids", "4,4"})
+                                  .out);
+  EXPECT_NE(text.find("2 of 2 prompts that can be judged agree (1 too short, 1 of one repeated "
+                      "token)"),
+            std::string::npos)
+      << text;
+}
+
+TEST(Scan, MassiveDimsSayWhereTheyAre) {
+  const auto found = run_onset({"scan", model_path("llama_me"), "--ids", "1,5,9", "--ids",
+                                reference_of("llama_me").ids, "--json"})
+                         .json();
+  std::set<std::int64_t> dims;
+  for (const auto& row : found["massive_dim_rows"]) {
+    const auto dim = row["dim"].get<std::int64_t>();
+    dims.insert(dim);
+    std::set<std::size_t> prompts;
+    std::set<std::int64_t> layers;
+    double largest_value = 0;
+    for (std::size_t p = 0; p < found["prompts"].size(); ++p) {
+      for (const auto& layer : found["prompts"][p]["layers"]) {
+        for (const auto& entry : layer["massive_entries"]) {
+          if (entry["dim"] != dim) continue;
+          prompts.insert(p);
+          layers.insert(layer["layer"].get<std::int64_t>());
+          largest_value = std::max(largest_value, std::abs(entry["value"].get<double>()));
+        }
+      }
+    }
+    EXPECT_EQ(row["prompts"], prompts.size());
+    EXPECT_EQ(row["layers"], layers.size());
+    EXPECT_EQ(row["first_layer"], *layers.begin());
+    EXPECT_EQ(row["last_layer"], *layers.rbegin());
+    EXPECT_EQ(std::abs(row["value"].get<double>()), largest_value);
+  }
+  EXPECT_EQ(found["massive_dims"].get<std::set<std::int64_t>>(), dims);
+}
+
+TEST(Scan, SignsAndPlainNumbersStand) {
+  const auto table = run_onset({"scan", model_path("llama_me"), "--ids", "1,5,9", "--min-abs",
+                                "100000", "--rule", "absolute"});
+  EXPECT_NE(table.out.find("and > 100000\n"), std::string::npos) << table.out;
+  const auto layers = run_onset({"scan", model_path("qwen3_me"), "--ids", "1,5,9", "--json"})
+                          .json()["prompts"][0]["layers"];
+  const auto rows = rows_after(run_onset({"scan", model_path("qwen3_me"), "--ids", "1,5,9"}).out,
+                               "layer largest");
+  ASSERT_EQ(rows.size(), layers.size());
+  for (std::size_t l = 0; l < rows.size(); ++l) {
+    EXPECT_EQ(std::stod(rows[l][1]) < 0, layers[l]["value"].get<double>() < 0);
+  }
 }
 
 TEST(Scan, CsvHasOneRowForEachPromptAndLayer) {
