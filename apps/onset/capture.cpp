@@ -2,6 +2,7 @@
 
 #include "onset/model/capture.h"
 
+#include <map>
 #include <utility>
 
 #include "inputs.h"
@@ -40,7 +41,7 @@ std::string site_names() {
   }
   return str_cat("Sites: ", outside, ", and in every layer (layers.N.NAME) ", inside,
                  ". N is a number, *, a range 2-5 or a list 2|5; negative numbers count from the "
-                 "end.");
+                 "end. '*' alone is every site.");
 }
 
 void CaptureOptions::declare(CommandLine& line) {
@@ -63,6 +64,22 @@ void CaptureOptions::declare(CommandLine& line) {
       site_names());
 }
 
+// Texts beyond this stay out of the file: readers accept headers of 100 MB only.
+constexpr std::size_t most_text_bytes = 16'000'000;
+
+// Ids go into the file as tensors.
+OrderedJson prompts_json(const std::vector<EncodedPrompt>& prompts, bool with_ids) {
+  OrderedJson rows = OrderedJson::array();
+  for (const auto& prompt : prompts) {
+    OrderedJson row{{"text", valid_utf8(prompt.text)}};
+    if (with_ids) row["ids"] = prompt.ids;
+    row["bos_added"] = prompt.bos_added;
+    row["beyond_context"] = prompt.beyond_context;
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
 struct Captured {
   OrderedJson model;
   std::vector<std::string> sites;
@@ -80,7 +97,7 @@ Captured capture_model(const std::string& path, const std::vector<PromptSource>&
                     .sites = {},
                     .prompts = {},
                     .summary = {}};
-  PromptEncoder encoder(path, options.prompts, model.config().bos);
+  PromptEncoder encoder(path, options.prompts, model.config(), console.log());
   std::vector<std::vector<std::int64_t>> ids;
   for (const auto& source : sources) {
     captured.prompts.push_back(encoder.encode(source));
@@ -88,19 +105,22 @@ Captured capture_model(const std::string& path, const std::vector<PromptSource>&
   }
   captured.model["bos"] = encoder.bos() ? OrderedJson(*encoder.bos()) : OrderedJson("none");
   for (const auto site : sites.list()) captured.sites.push_back(site_name(site));
-  captured.summary = capture(model, ids, sites, options.output, console.log());
+  std::map<std::string, std::string> metadata{{"version", ONSET_VERSION},
+                                              {"model", valid_utf8(path)}};
+  auto texts = prompts_json(captured.prompts, false).dump();
+  if (texts.size() <= most_text_bytes) {
+    metadata["prompts"] = std::move(texts);
+  } else {
+    console.warn("the texts of the prompts are too long for the file's header and are left out");
+  }
+  captured.summary = capture(model, ids, sites, options.output, console.log(), metadata);
   return captured;
 }
 
 OrderedJson captured_json(const Captured& captured, OrderedJson run) {
-  OrderedJson prompts = OrderedJson::array();
-  for (const auto& prompt : captured.prompts) {
-    prompts.push_back(
-        {{"text", valid_utf8(prompt.text)}, {"ids", prompt.ids}, {"bos_added", prompt.bos_added}});
-  }
   return {{"run", std::move(run)},           {"model", captured.model},
           {"sites", captured.sites},         {"tensors", captured.summary.tensors},
-          {"bytes", captured.summary.bytes}, {"prompts", std::move(prompts)}};
+          {"bytes", captured.summary.bytes}, {"prompts", prompts_json(captured.prompts, true)}};
 }
 
 void check(const CaptureOptions& options) {
@@ -142,7 +162,7 @@ int run_capture(const Invocation& invocation) {
     run["paths"] = {{"model", valid_utf8(model)}, {"output", valid_utf8(options.output)}};
     writer.write(json_document(captured_json(captured, std::move(run))));
   } else {
-    writer.write(str_cat(captured.summary.tensors, " tensors, ",
+    writer.write(str_cat(counted(captured.summary.tensors, "tensor"), ", ",
                          human_bytes(static_cast<double>(captured.summary.bytes)), ", written to ",
                          printable(options.output, utf8_locale()), "\n"));
   }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <set>
 #include <system_error>
 
 #include "onset/base/error.h"
@@ -27,20 +28,8 @@ std::string shown_names(std::string names) {
   return names;
 }
 
-// CLI11 takes the next argument as the value of "--name=", which is an empty value.
-std::vector<std::string> split_empty_values(const std::vector<std::string>& arguments) {
-  std::vector<std::string> result;
-  for (const auto& argument : arguments) {
-    if (argument.size() > 3 && argument.starts_with("--") &&
-        argument.find('=') == argument.size() - 1) {
-      result.push_back(argument.substr(0, argument.size() - 1));
-      result.emplace_back();
-    } else {
-      result.push_back(argument);
-    }
-  }
-  return result;
-}
+// "-o,--output" gives both.
+std::vector<std::string> all_names(const std::string& names) { return split(names, ','); }
 
 }  // namespace
 
@@ -70,6 +59,10 @@ void CommandLine::example(std::string command, std::string explanation) {
 
 void CommandLine::note(std::string text) { notes_.push_back(std::move(text)); }
 
+void CommandLine::other_name(std::string theirs, std::string ours) {
+  other_names_.emplace(std::move(theirs), std::move(ours));
+}
+
 void CommandLine::add_row(HelpRow row) {
   if (groups_.empty()) group("Options");
   groups_.back().rows.push_back(std::move(row));
@@ -77,6 +70,7 @@ void CommandLine::add_row(HelpRow row) {
 
 void CommandLine::toggle(bool& field, const std::string& names, std::string help) {
   parser_->app.add_flag_callback(names, [&field] { field = true; });
+  for (const auto& name : all_names(names)) kinds_[name] = {long_name(names), "", true};
   add_row({shown_names(names), "", std::move(help), ""});
 }
 
@@ -87,6 +81,9 @@ void CommandLine::add_value(const std::string& names, HelpRow row, bool repeatab
   };
   CLI::Option* option = parser_->app.add_option(names, take);
   if (repeatable) option->take_all();
+  for (const auto& name : all_names(names)) {
+    kinds_[name] = {long_name(names), row.value, repeatable};
+  }
   row.names = shown_names(names);
   add_row(std::move(row));
 }
@@ -145,8 +142,46 @@ void CommandLine::add_choice(const std::string& names, const std::vector<std::st
             });
 }
 
+std::vector<std::string> CommandLine::normalised() const {
+  std::vector<std::string> result;
+  std::set<std::string> given;
+  for (std::size_t i = 0; i < arguments_.size(); ++i) {
+    const auto& argument = arguments_[i];
+    if (argument == "--") {
+      result.insert(result.end(), arguments_.begin() + static_cast<std::ptrdiff_t>(i),
+                    arguments_.end());
+      break;
+    }
+    const auto equals = std::min(argument.find('='), argument.size());
+    const auto found = kinds_.find(argument.substr(0, equals));
+    const bool option = argument.starts_with('-') && found != kinds_.end();
+    if (!option) {
+      result.push_back(argument);
+      continue;
+    }
+    const auto& kind = found->second;
+    const bool with_value = equals < argument.size();
+    if (kind.example.empty()) {
+      if (with_value) throw usage_error(kind.name + " takes no value", "leave out what follows it");
+      result.push_back(argument);
+      continue;
+    }
+    if (!kind.repeatable && !given.insert(kind.name).second) {
+      throw usage_error(kind.name + " is given twice", "give it once");
+    }
+    if (!with_value && i + 1 == arguments_.size()) {
+      throw usage_error(kind.name + " needs a value",
+                        str_cat("give ", kind.name, " ", kind.example));
+    }
+    // CLI11 knows "--name=value" only, and takes the next argument where the value is empty.
+    result.push_back(found->first);
+    result.push_back(with_value ? argument.substr(equals + 1) : arguments_[++i]);
+  }
+  return result;
+}
+
 bool CommandLine::parse() {
-  auto reversed = split_empty_values(arguments_);
+  auto reversed = normalised();
   std::reverse(reversed.begin(), reversed.end());  // the order CLI11 wants
   const std::string see_help = str_cat("see: onset ", verb_, " --help");
   try {
@@ -160,24 +195,29 @@ bool CommandLine::parse() {
   return true;
 }
 
+std::string CommandLine::nearest_option(const std::string& name) const {
+  if (const auto other = other_names_.find(name); other != other_names_.end()) {
+    return other->second;
+  }
+  std::vector<std::string> known{"--help"};
+  for (const auto& [alias, kind] : kinds_) {
+    if (alias == kind.name) known.push_back(alias);
+  }
+  const auto near = nearest(name, known, 1);
+  return near.empty() ? "" : near.front();
+}
+
 void CommandLine::take_remaining(const std::vector<std::string>& remaining) {
   bool positional_only = false;
   for (const auto& argument : remaining) {
     if (!positional_only && argument == "--") {
       positional_only = true;
     } else if (!positional_only && argument.size() > 1 && argument.front() == '-') {
-      std::vector<std::string> known{"--help"};
-      for (const auto& group : groups_) {
-        for (const auto& row : group.rows) {
-          const auto space = row.names.rfind(' ');
-          known.push_back(space == std::string::npos ? row.names : row.names.substr(space + 1));
-        }
-      }
       const auto name = argument.substr(0, argument.find('='));
-      const auto near = nearest(name, known, 1);
+      const auto near = nearest_option(name);
       throw usage_error(str_cat("unknown option ", quote(name), " of onset ", verb_),
                         near.empty() ? str_cat("see: onset ", verb_, " --help")
-                                     : str_cat("did you mean ", near.front(), "?"));
+                                     : str_cat("did you mean ", near, "?"));
     } else {
       positionals_.push_back(argument);
     }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -45,6 +46,8 @@ class CommandLine {
   void example(std::string command, std::string explanation);
   // A paragraph at the end of the help.
   void note(std::string text);
+  // Another verb's name for what is called `ours` here, for the message that refuses it.
+  void other_name(std::string theirs, std::string ours);
 
   void toggle(bool& field, const std::string& names, std::string help);
   void text(std::string& field, const std::string& names, std::string value, std::string help);
@@ -80,6 +83,11 @@ class CommandLine {
 
  private:
   struct Parser;  // CLI11, whose header few files need
+  struct OptionKind {
+    std::string name;     // the long one
+    std::string example;  // of a value; empty for a switch
+    bool repeatable = false;
+  };
   using Setter = std::function<void(const std::string& value)>;
 
   void add_value(const std::string& names, HelpRow row, bool repeatable, Setter set);
@@ -88,6 +96,9 @@ class CommandLine {
                   const std::function<void(const std::string&)>& refuse,
                   const std::function<void(std::size_t)>& set);
   void add_row(HelpRow row);
+  // Writes arguments as CLI11 takes them, and refuses what it would refuse in its own words.
+  [[nodiscard]] std::vector<std::string> normalised() const;
+  [[nodiscard]] std::string nearest_option(const std::string& name) const;
   void take_remaining(const std::vector<std::string>& remaining);
 
   std::string verb_;
@@ -98,6 +109,8 @@ class CommandLine {
   std::vector<HelpGroup> groups_;
   std::vector<Example> examples_;
   std::vector<std::string> notes_;
+  std::map<std::string, OptionKind> kinds_;  // by each of an option's names
+  std::map<std::string, std::string> other_names_;
   std::unique_ptr<Parser> parser_;
 };
 

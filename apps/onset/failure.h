@@ -14,7 +14,8 @@ struct Failure {
 // Of the exception being handled; call in a catch block only.
 [[nodiscard]] Failure current_failure();
 
-// "onset: MESSAGE" and the hint on standard error.
+// "onset: MESSAGE" and the hint on standard error, as message_text() shows them: messages are built
+// all over the library and hold names from files and command lines.
 void report(const Failure& failure);
 
 }  // namespace onset::app

@@ -96,7 +96,8 @@ std::string entry(const std::string& name, const std::string& text) {
 
 std::string architecture_text(const InspectReport& report) {
   if (!report.config) {
-    return str_cat(report.architecture, ", which onset cannot compute: ", report.config_problem);
+    return message_text(str_cat(fit(printable(report.architecture, true), 100, true),
+                                ", which onset cannot compute: ", report.config_problem));
   }
   const auto& config = *report.config;
   std::string text =
@@ -112,11 +113,12 @@ std::string architecture_text(const InspectReport& report) {
 }
 
 std::string token_text(const Tokenizer& tokenizer, TokenId id) {
-  return str_cat(id, " ", quote(tokenizer.piece(id)));
+  return str_cat(id, " ", message_text(quote(tokenizer.piece(id))));
 }
 
 std::string tokenizer_text(const InspectReport& report) {
-  if (!report.tokenizer) return entry("tokenizer", "none: " + report.tokenizer_problem);
+  if (!report.tokenizer)
+    return entry("tokenizer", "none: " + message_text(report.tokenizer_problem));
   const auto& tokenizer = *report.tokenizer;
   const auto& special = tokenizer.special();
   std::string eos;
@@ -186,11 +188,14 @@ std::string verify_text(const InspectReport& report) {
                     grouped(check.first_bad), "\n");
   }
   const auto bytes = static_cast<double>(verification.bytes);
-  std::string text = str_cat(tensors.size(), " tensors, ", human_bytes(bytes), " read in ",
-                             compact(verification.seconds), " s (",
+  const auto count = static_cast<std::int64_t>(tensors.size());
+  std::string text = str_cat(counted(count, "tensor"), ", ", human_bytes(bytes), " read in ",
+                             human_seconds(verification.seconds), " (",
                              human_bytes(bytes / std::max(verification.seconds, 1e-9)), "/s)");
   if (low <= high) text += str_cat("; values from ", compact(low), " to ", compact(high));
-  text += bad == 0 ? "; no NaN, no infinity" : str_cat("; ", bad, " tensors are not sound:");
+  text += bad == 0 ? "; no NaN, no infinity"
+                   : str_cat("; ", counted(static_cast<std::int64_t>(bad), "tensor"),
+                             bad == 1 ? " is" : " are", " not sound:");
   return entry("verified", text) + rows;
 }
 
@@ -236,7 +241,8 @@ std::string inspect_text(const InspectReport& report, const std::string& model) 
   std::string types;
   for (const auto& row : report.types) {
     types += pad_right(types.empty() ? "types" : "", 14) + pad_right(row.name, 8) +
-             pad_left(grouped(row.tensors), 6) + " tensors" +
+             pad_left(grouped(row.tensors), 6) +
+             pad_right(row.tensors == 1 ? " tensor" : " tensors", 8) +
              pad_left(human_bytes(static_cast<double>(row.bytes)), 10) + "\n";
   }
   std::string text = entry(

@@ -41,7 +41,7 @@ std::string overview() {
   return str_cat(
       "usage: onset VERB MODEL [options]\n\n",
       wrap("Finds the layer of a large language model where massive activations are born, and "
-           "explains how it makes them. MODEL is a Hugging Face model folder (config.json, "
+           "says which part of it writes them. MODEL is a Hugging Face model folder (config.json, "
            "safetensors) or a .gguf file.",
            80, 0),
       "\n\nVerbs:\n", help_rows(rows), "\nOptions:\n", help_rows(general),

@@ -27,15 +27,15 @@ void refuse_float16(const std::string& given) {
   }
 }
 
-std::string format_names() {
+}  // namespace
+
+std::string chat_format_names() {
   std::string names;
   for (const auto& format : chat_formats()) {
     names.append(names.empty() ? "" : ", ").append(format.name);
   }
   return names;
 }
-
-}  // namespace
 
 void PromptOptions::declare(CommandLine& line) {
   line.group("Prompts");
@@ -49,7 +49,8 @@ void PromptOptions::declare(CommandLine& line) {
               "take each text as a user's message and write it in the model's chat format, ending "
               "where the answer begins");
   line.text(chat_format, "--chat-format", "NAME",
-            "chat format to use in place of the model's own: " + format_names());
+            "chat format to use in place of the model's own: " + chat_format_names());
+  line.other_name("--text", "--prompt");
   line.choice(bos, "--bos",
               {{"auto", BosChoice::automatic}, {"yes", BosChoice::yes}, {"no", BosChoice::no}},
               "put the BOS token before a prompt: as the tokenizer's configuration says, always, "
@@ -62,7 +63,7 @@ void ComputeOptions::declare(CommandLine& line) {
               "number format of the products; the residual stream stays float32 or wider",
               refuse_float16);
   declare_threads(line, threads);
-  line.integer(seed, "--seed", "N", "seed of everything random; recorded in the result", 0,
+  line.integer(seed, "--seed", "N", "recorded in the result; nothing here is random yet", 0,
                INT64_MAX);
 }
 
@@ -83,13 +84,15 @@ void add_compute(OrderedJson& run, const ComputeOptions& options) {
   run["threads"] = options.thread_count();
   run["compute"] = compute_name(options.compute);
   run["seed"] = options.seed;
+  // One pass over a model keeps nothing: each layer's pages are read when it runs, then dropped.
+  run["weights"] = "streamed";
 }
 
 void OutputOptions::declare(CommandLine& line) {
   line.group("Output");
   line.toggle(json, "--json", "JSON in place of the table (fields: docs/json.md)");
   line.path(output, "-o,--output", "FILE",
-            "write the result to FILE, which appears when it is complete");
+            "write the result to FILE, which appears when it is complete; - is standard output");
   line.toggle(quiet, "--quiet", "no progress on standard error");
 }
 

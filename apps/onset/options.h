@@ -37,7 +37,7 @@ struct ComputeOptions {
   [[nodiscard]] int thread_count() const;
 };
 
-// threads, compute and seed into a `run` object.
+// threads, compute, seed and how weights are read into a `run` object.
 void add_compute(OrderedJson& run, const ComputeOptions& options);
 
 // Where the result goes and what it looks like.
@@ -48,6 +48,9 @@ struct OutputOptions {
 
   void declare(CommandLine& line);
 };
+
+// The names of the chat formats, for the help.
+[[nodiscard]] std::string chat_format_names();
 
 void declare_threads(CommandLine& line, std::int64_t& threads);
 

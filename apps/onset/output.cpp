@@ -121,7 +121,7 @@ Log Console::log() {
 
 void Console::warn(const std::string& message) {
   erase();
-  write_error_text("onset: warning: " + message + "\n");
+  write_error_text("onset: warning: " + message_text(message) + "\n");
 }
 
 void Console::progress(const std::string& what, std::int64_t done, std::int64_t total) {

@@ -19,7 +19,9 @@ struct Invocation {
 };
 
 // Standard streams that were closed become ones that fail, so that no file opened later takes their
-// number; a reader that leaves is an error of write() and not a signal.
+// number. A reader that leaves and a file that grows beyond the limit are errors of write() and not
+// signals. A model file that shrinks while it is mapped, and an exception that nobody can catch,
+// end the process with a message and exit code 1.
 void prepare_process();
 
 [[nodiscard]] std::int64_t peak_memory_bytes();

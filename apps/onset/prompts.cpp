@@ -108,20 +108,28 @@ PromptSource parse_row(const std::string& line, const std::string& where, RowFie
 
 std::vector<TokenId> parse_ids(const std::string& where, std::string_view text) {
   const std::string_view separators = ", \t\r\n";
-  const auto begin = text.find_first_not_of(separators);
-  if (begin == std::string_view::npos) return {};
-  text = text.substr(begin, text.find_last_not_of(separators) - begin + 1);
+  text = trim(text);
   if (text.size() >= 2 && text.front() == '[' && text.back() == ']') {
     text = text.substr(1, text.size() - 2);
   }
   std::vector<TokenId> ids;
+  const auto missing = [&where] {
+    return usage_error(where + ": a token id is missing beside a comma", "ids look like 1,5,9");
+  };
+  bool after_comma = true;  // or at the beginning: an id has to come before the next comma
   while (!text.empty()) {
     const auto end = std::min(text.find_first_of(separators), text.size());
     if (end > 0) {
       ids.push_back(static_cast<TokenId>(parse_integer(where, text.substr(0, end), 0, largest_id)));
+      after_comma = false;
+    }
+    if (end < text.size() && text[end] == ',') {
+      if (after_comma) throw missing();
+      after_comma = true;
     }
     text.remove_prefix(std::min(end + 1, text.size()));
   }
+  if (after_comma && !ids.empty()) throw missing();
   return ids;
 }
 
@@ -143,6 +151,10 @@ void for_each_row(const std::string& path, RowFields fields,
 }
 
 std::vector<PromptSource> read_prompts(const PromptOptions& options) {
+  if (options.chat && !options.ids.empty() && options.texts.empty() && options.jsonl.empty()) {
+    throw usage_error("--chat needs a text: --ids are taken as they are",
+                      "give --prompt TEXT, or leave --chat out");
+  }
   std::vector<PromptSource> sources;
   for (std::size_t i = 0; i < options.texts.size(); ++i) {
     if (options.texts[i].empty()) {
@@ -151,9 +163,10 @@ std::vector<PromptSource> read_prompts(const PromptOptions& options) {
     sources.push_back({str_cat("--prompt ", i + 1), options.texts[i]});
   }
   for (std::size_t i = 0; i < options.ids.size(); ++i) {
-    auto ids = parse_ids("--ids", options.ids[i]);
-    if (ids.empty()) throw usage_error("--ids is empty", "give ids such as --ids 1,5,9");
-    sources.push_back({str_cat("--ids ", i + 1), std::move(ids)});
+    const auto where = numbered_option("--ids", i, options.ids.size());
+    auto ids = parse_ids(where, options.ids[i]);
+    if (ids.empty()) throw usage_error(where + " is empty", "give ids such as --ids 1,5,9");
+    sources.push_back({where, std::move(ids)});
   }
   for (const auto& path : options.jsonl) {
     const auto before = sources.size();
@@ -164,24 +177,35 @@ std::vector<PromptSource> read_prompts(const PromptOptions& options) {
   return sources;
 }
 
+std::string numbered_option(const std::string& option, std::size_t index, std::size_t count) {
+  return count == 1 ? option : str_cat(option, " ", index + 1);
+}
+
+Tokenizer open_tokenizer(const std::filesystem::path& model, const std::string& hint) {
+  try {
+    return Tokenizer::open(model);
+  } catch (const Error& error) {
+    const bool unsaid = error.kind() == ErrorKind::input && error.hint().empty();
+    throw Error(error.kind(), error.what(), unsaid ? hint : error.hint());
+  }
+}
+
 PromptEncoder::PromptEncoder(std::filesystem::path model, const PromptOptions& options,
-                             std::optional<std::int64_t> config_bos)
+                             const ModelConfig& config, Log log)
     : model_(std::move(model)),
       choice_(options.bos),
       chat_(options.chat),
       format_name_(options.chat_format),
-      config_bos_(config_bos) {
+      config_bos_(config.bos),
+      vocabulary_(config.vocabulary),
+      context_(config.context),
+      log_(std::move(log)) {
   if (!format_name_.empty()) format_ = chat_format(format_name_);
 }
 
 const Tokenizer& PromptEncoder::tokenizer() {
-  if (tokenizer_) return *tokenizer_;
-  try {
-    tokenizer_ = Tokenizer::open(model_);
-  } catch (const Error& error) {
-    const bool unsaid = error.kind() == ErrorKind::input && error.hint().empty();
-    throw Error(error.kind(), error.what(),
-                unsaid ? "without a tokenizer, give token ids: --ids 1,5,9" : error.hint());
+  if (!tokenizer_) {
+    tokenizer_ = open_tokenizer(model_, "without a tokenizer, give token ids: --ids 1,5,9");
   }
   return *tokenizer_;
 }
@@ -226,6 +250,7 @@ EncodedPrompt PromptEncoder::encode(const PromptSource& source) {
     throw input_error(str_cat(source.where, ": has no token"),
                       "give at least one character that the vocabulary has, or one id");
   }
+  check(prompt, source.where);
   if (tokenizer_) add_pieces(prompt);
   return prompt;
 }
@@ -238,6 +263,21 @@ void PromptEncoder::add_bos(EncodedPrompt& prompt, std::optional<std::int64_t> t
   if (!prompt.ids.empty() && prompt.ids.front() == *token) return;
   prompt.ids.insert(prompt.ids.begin(), *token);
   prompt.bos_added = true;
+}
+
+void PromptEncoder::check(EncodedPrompt& prompt, const std::string& where) const {
+  for (std::size_t i = 0; i < prompt.ids.size(); ++i) {
+    const auto id = prompt.ids[i];
+    require_input(id >= 0 && id < vocabulary_, where, ": token ", i, " has id ", id,
+                  ", which is outside the model's vocabulary of ", vocabulary_, " (0 to ",
+                  vocabulary_ - 1, ")");
+  }
+  const auto length = static_cast<std::int64_t>(prompt.ids.size());
+  prompt.beyond_context = context_ > 0 && length > context_;
+  if (prompt.beyond_context) {
+    log_.warning(str_cat(where, ": ", length, " tokens, more than the model's context of ",
+                         context_, ": it was not trained for the rest"));
+  }
 }
 
 void PromptEncoder::add_pieces(EncodedPrompt& prompt) const {

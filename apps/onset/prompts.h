@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "onset/base/json.h"
+#include "onset/base/log.h"
+#include "onset/model/config.h"
 #include "onset/tokenizer/chat.h"
 #include "onset/tokenizer/tokenizer.h"
 #include "options.h"
@@ -37,6 +39,13 @@ struct EncodedPrompt {
   bool beyond_context = false;  // longer than what the model was trained for
 };
 
+// "--ids 2", or "--ids" where there is one.
+[[nodiscard]] std::string numbered_option(const std::string& option, std::size_t index,
+                                          std::size_t count);
+
+// Tokenizer::open; an input error without a hint of its own gets `hint`.
+[[nodiscard]] Tokenizer open_tokenizer(const std::filesystem::path& model, const std::string& hint);
+
 // Which of the fields of a JSONL row is wanted: `text_first` takes messages, text, ids in that
 // order; `ids_only` takes ids.
 enum class RowFields { text_first, ids_only };
@@ -55,16 +64,17 @@ void for_each_row(const std::string& path, RowFields fields,
 [[nodiscard]] PromptSource parse_row(const std::string& line, const std::string& where,
                                      RowFields fields);
 
-// "1,5,9", also with spaces or in brackets.
+// "1,5,9", also with spaces or in brackets; usage errors for anything else, "1,,2" too.
 [[nodiscard]] std::vector<TokenId> parse_ids(const std::string& where, std::string_view text);
 
 // Encodes prompts for one model. The tokenizer is opened when the first text needs it.
 class PromptEncoder {
  public:
-  // `config_bos`: the BOS that the model's configuration names, for ids where no tokenizer is.
+  // `config` gives the BOS for ids where no tokenizer is, and what the model can take.
   PromptEncoder(std::filesystem::path model, const PromptOptions& options,
-                std::optional<std::int64_t> config_bos = std::nullopt);
+                const ModelConfig& config, Log log);
 
+  // Warns where the prompt is longer than the model's context. Input errors name the prompt.
   [[nodiscard]] EncodedPrompt encode(const PromptSource& source);
   // The id put before each text, if any; nothing when no prompt needed a tokenizer or a BOS.
   [[nodiscard]] std::optional<std::int64_t> bos() const { return bos_; }
@@ -75,12 +85,16 @@ class PromptEncoder {
   [[nodiscard]] const ChatFormat& format();
   void add_bos(EncodedPrompt& prompt, std::optional<std::int64_t> token);
   void add_pieces(EncodedPrompt& prompt) const;
+  void check(EncodedPrompt& prompt, const std::string& where) const;
 
   std::filesystem::path model_;
   BosChoice choice_;
   bool chat_;
   std::string format_name_;
   std::optional<std::int64_t> config_bos_;
+  std::int64_t vocabulary_;
+  std::int64_t context_;
+  Log log_;
   std::optional<std::int64_t> bos_;
   std::optional<Tokenizer> tokenizer_;
   std::optional<ChatFormat> format_;

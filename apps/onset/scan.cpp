@@ -72,7 +72,7 @@ void scan_model(const std::vector<PromptSource>& sources, const ScanVerbOptions&
                 const Log& log, ModelScan& scan) {
   const auto model = Model::open(scan.path, {.compute = options.compute.compute}, log);
   scan.model = model_json(model.config(), model.checkpoint());
-  PromptEncoder encoder(scan.path, options.prompts, model.config().bos);
+  PromptEncoder encoder(scan.path, options.prompts, model.config(), log);
   for (const auto& source : sources) scan.prompts.push_back(encoder.encode(source));
   scan.bos = encoder.bos();
   scan.model["bos"] = scan.bos ? OrderedJson(*scan.bos) : OrderedJson("none");

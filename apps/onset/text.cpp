@@ -89,6 +89,22 @@ std::string printable(std::string_view bytes, bool utf8) {
   return result;
 }
 
+std::string message_text(std::string_view bytes) {
+  constexpr std::size_t most_bytes = 2000;
+  const bool cut = bytes.size() > most_bytes;
+  bytes = bytes.substr(0, most_bytes);
+  // Not within a character: its bytes after the first are 10xxxxxx.
+  const auto begins_inside = [&bytes](std::size_t at) {
+    return (static_cast<unsigned char>(bytes[at]) & 0xC0U) == 0x80U;
+  };
+  std::size_t end = bytes.size();
+  for (int i = 0; cut && i < 4 && end > 0; ++i) {
+    --end;
+    if (!begins_inside(end)) break;
+  }
+  return printable(bytes.substr(0, end), true) + (cut ? " ..." : "");
+}
+
 std::size_t display_width(std::string_view text) {
   std::size_t width = 0;
   while (!text.empty()) {

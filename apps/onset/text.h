@@ -15,6 +15,10 @@ namespace onset::app {
 // UTF-8 are escaped (\n, \t, \u{200B}, \xC3); without `utf8` everything outside ASCII is.
 [[nodiscard]] std::string printable(std::string_view bytes, bool utf8);
 
+// A message that may hold names and text from files, as it can be shown on one line: printable, and
+// cut after about 2,000 bytes.
+[[nodiscard]] std::string message_text(std::string_view bytes);
+
 // Columns that printable text takes.
 [[nodiscard]] std::size_t display_width(std::string_view text);
 // Cut to `width` columns, the cut shown by an ellipsis.

@@ -42,6 +42,7 @@ void TokenizeOptions::declare(CommandLine& line) {
   line.toggle(lines, "--lines",
               "every line of standard input is a text of its own, without its line break; "
               "otherwise all of it, byte for byte, is one text");
+  line.other_name("--prompt", "--text");
   line.group("Encoding");
   line.toggle(special, "--special",
               "add what the tokenizer's configuration adds around a text, such as BOS");
@@ -49,7 +50,8 @@ void TokenizeOptions::declare(CommandLine& line) {
               "take strings such as <|im_end|> as ordinary text, not as special tokens");
   line.toggle(chat, "--chat",
               "take each text as a user's message and write it in the model's chat format");
-  line.text(chat_format, "--chat-format", "NAME", "chat format in place of the model's own");
+  line.text(chat_format, "--chat-format", "NAME",
+            "chat format in place of the model's own: " + chat_format_names());
   line.group("Decoding");
   line.toggle(decode, "--decode",
               "ids to text: from the arguments after MODEL, --ids, --jsonl, or the lines of "
@@ -58,7 +60,7 @@ void TokenizeOptions::declare(CommandLine& line) {
   line.toggle(skip_special, "--skip-special", "leave special tokens out of the text");
   line.group("Output");
   line.path(output.output, "-o,--output", "FILE",
-            "write the lines to FILE, which appears when it is complete");
+            "write the lines to FILE, which appears when it is complete; - is standard output");
   line.toggle(output.json, "--json", "accepted for uniformity; the output is always JSON lines");
   line.toggle(output.quiet, "--quiet", "no messages but errors");
   line.example("onset tokenize MODEL --text \"Dark Blue.\"", "ids and pieces of one text");
@@ -92,10 +94,17 @@ void append_line(std::string& out, const std::vector<TokenId>& ids, const Tokeni
   out.append(R"(],"text":)").append(string_json(text)).append("}\n");
 }
 
+constexpr const char* no_tokenizer_hint =
+    "tokenize needs tokenizer.json, tokenizer.model, or vocab.json and merges.txt, or a .gguf "
+    "file; "
+    "scan and capture take token ids without one: --ids 1,5,9";
+
 class Job {
  public:
   Job(const std::string& model, const TokenizeOptions& options)
-      : options_(options), tokenizer_(Tokenizer::open(model)), writer_(options.output.output) {
+      : options_(options),
+        tokenizer_(open_tokenizer(model, no_tokenizer_hint)),
+        writer_(options.output.output) {
     if (!options.chat_format.empty()) format_ = chat_format(options.chat_format);
   }
 
@@ -232,7 +241,10 @@ int run_tokenize(const Invocation& invocation) {
   for (std::size_t i = 1; i < given.size(); ++i) after_model += given[i] + " ";
   if (given.size() > 1)
     id_lists.push_back({"arguments", parse_ids("ids after MODEL", after_model)});
-  for (const auto& list : options.ids) id_lists.push_back({"--ids", parse_ids("--ids", list)});
+  for (std::size_t i = 0; i < options.ids.size(); ++i) {
+    const auto where = numbered_option("--ids", i, options.ids.size());
+    id_lists.push_back({where, parse_ids(where, options.ids[i])});
+  }
   const bool from_standard_input =
       options.texts.empty() && id_lists.empty() && options.jsonl.empty();
   refuse_overwriting(
@@ -240,7 +252,9 @@ int run_tokenize(const Invocation& invocation) {
       {.models = {given.front()}, .files = options.jsonl, .standard_input = from_standard_input});
 
   Job job(given.front(), options);
-  for (const auto& text : options.texts) job.row({"--text", text});
+  for (std::size_t i = 0; i < options.texts.size(); ++i) {
+    job.row({numbered_option("--text", i, options.texts.size()), options.texts[i]});
+  }
   for (const auto& list : id_lists) job.row(list);
   const auto fields = options.decode ? RowFields::ids_only : RowFields::text_first;
   for (const auto& path : options.jsonl) {

@@ -64,6 +64,23 @@ TEST(Capture, WritesTheSitesAskedForInFileShapes) {
             (std::vector<std::int64_t>{static_cast<std::int64_t>(ids.size()), 256}));
 }
 
+TEST(Capture, TheFileSaysWhatItHolds) {
+  const TemporaryFolder folder;
+  const auto path = (folder.path() / "states.safetensors").string();
+  const auto outcome = run_onset(
+      {"capture", model_path("llama"), "--ids", "5,6", "--ids", "1,2", "--bos", "yes", "-o", path});
+  ASSERT_EQ(outcome.code, 0) << outcome.error;
+  const auto metadata = read_safetensors(path).metadata;
+  EXPECT_EQ("onset " + metadata.at("version") + "\n", run_onset({"--version"}).out);
+  EXPECT_EQ(metadata.at("model"), model_path("llama"));
+  EXPECT_EQ(metadata.at("sites"), "layers.0.resid_post,layers.1.resid_post,layers.2.resid_post");
+  const auto prompts = OrderedJson::parse(metadata.at("prompts"));
+  ASSERT_EQ(prompts.size(), 2U);
+  EXPECT_EQ(prompts[0]["bos_added"], true);
+  EXPECT_EQ(prompts[1]["bos_added"], false);
+  EXPECT_EQ(prompts[0]["text"], "");
+}
+
 TEST(Capture, RefusesWhatItCannotWrite) {
   const TemporaryFolder folder;
   const auto path = (folder.path() / "a.safetensors").string();

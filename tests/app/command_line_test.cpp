@@ -55,6 +55,35 @@ TEST(CommandLine, MissingAndSurplusArgumentsAreWrongUse) {
   expect_refusal(run_onset({"scan", "x", "--json", "--csv"}), 2, "exclude each other");
 }
 
+TEST(CommandLine, WrongValuesNameTheOption) {
+  expect_refusal(run_onset({"scan", "x", "--top", "3", "--top", "4"}), 2, "--top is given twice");
+  expect_refusal(run_onset({"inspect", "x", "-o", "a", "--output", "b"}), 2,
+                 "--output is given twice");
+  expect_refusal(run_onset({"scan", "x", "--ids"}), 2, "--ids needs a value");
+  expect_refusal(run_onset({"scan", "x", "-o"}), 2, "--output needs a value");
+  expect_refusal(run_onset({"scan", "x", "--json=5"}), 2, "--json takes no value");
+  for (const std::string ids : {"1,,2", ",1", "1,", "1 , , 2", ",", "[1,]"}) {
+    expect_refusal(run_onset({"scan", "x", "--ids", ids}), 2, "--ids: a token id is missing");
+  }
+  expect_refusal(run_onset({"scan", "x", "--ids", "1", "--ids", "2,x"}), 2, "--ids 2: \"x\"");
+  expect_refusal(run_onset({"scan", "x", "--ids", "1", "--chat"}), 2, "--chat needs a text");
+  expect_refusal(run_onset({"scan", "x", "--text", "a"}), 2, "did you mean --prompt?");
+  expect_refusal(run_onset({"capture", "x", "--text", "a"}), 2, "did you mean --prompt?");
+  expect_refusal(run_onset({"tokenize", "x", "--prompt", "a"}), 2, "did you mean --text?");
+}
+
+TEST(CommandLine, ShortOptionsTakeTheirValueInAllForms) {
+  const TemporaryFolder folder;
+  const auto file = (folder.path() / "a").string();
+  for (const std::vector<std::string>& form :
+       std::vector<std::vector<std::string>>{{"-o", file}, {"-o=" + file}, {"-o" + file}}) {
+    std::vector<std::string> arguments{"inspect", model_path("llama")};
+    arguments.insert(arguments.end(), form.begin(), form.end());
+    EXPECT_EQ(run_onset(arguments).code, 0);
+    EXPECT_TRUE(std::filesystem::remove(file)) << form.front();
+  }
+}
+
 TEST(CommandLine, NumbersAreStrict) {
   const std::vector<std::pair<std::string, std::string>> wrong{
       {"--min-abs", "nan"},    {"--min-abs", "-1"},    {"--min-abs", "-0"},
@@ -151,12 +180,33 @@ TEST(CommandLine, PipesAreWrittenToAndNotReplaced) {
 
 // A copy of a fixture that a test may lose.
 std::filesystem::path copy_model(const TemporaryFolder& folder) {
-  const auto copy = folder.path() / "model";
+  auto copy = folder.path() / "model";
   std::filesystem::create_directory(copy);
   for (const auto* name : {"config.json", "model.safetensors", "generation_config.json"}) {
     std::filesystem::copy_file(model_path(std::string("llama/") + name), copy / name);
   }
   return copy;
+}
+
+TEST(CommandLine, MessagesCannotControlTheTerminal) {
+  const auto outcome =
+      run_onset({"scan", std::string("/nowhere/\x1b]0;title\a\n\xFFumlaut \xC3\xA4\xE2\x80\xAE")});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_NE(outcome.error.find("\\u{1B}]0;title\\u{7}\\n\\xFFumlaut \xC3\xA4\\u{202E}"),
+            std::string::npos)
+      << outcome.error;
+  EXPECT_EQ(outcome.error.find('\x1b'), std::string::npos);
+  const auto long_name =
+      run_onset({"scan", "x", "--sites=" + std::string(100000, 'a'), "--prompt", ""});
+  EXPECT_LT(long_name.error.size(), 3000U);
+  const TemporaryFolder folder;
+  static_cast<void>(folder.write("config.json", R"({"model_type": "\u001b[31mred\nnet"})"));
+  std::filesystem::copy_file(model_path("llama/model.safetensors"),
+                             folder.path() / "model.safetensors");
+  const auto listed = run_onset({"inspect", folder.path().string()});
+  EXPECT_EQ(listed.code, 0) << listed.error;
+  EXPECT_NE(listed.out.find("\\u{1B}[31mred\\nnet"), std::string::npos) << listed.out;
+  EXPECT_EQ(listed.out.find('\x1b'), std::string::npos);
 }
 
 TEST(CommandLine, OutputsDoNotReplaceInputs) {

@@ -50,6 +50,30 @@ TEST(SitePatterns, OnlyWhatTheModelHasIsFound) {
   EXPECT_EQ(SiteSet::parse("layers.0.*", 4, site_kinds(config)).list().size(), 19U);
 }
 
+TEST(SitePatterns, EverySite) {
+  EXPECT_EQ(names("*").size(), 4U * 20U + 3U);
+  EXPECT_EQ(names("*").front(), "embed");
+  EXPECT_EQ(names("*").back(), "logits");
+}
+
+TEST(SitePatterns, ErrorsSayWhatIsWrong) {
+  const std::vector<std::pair<std::string, std::string>> wrong{
+      {"layers.40.resid_post", "layer 40 of \"layers.40.resid_post\" is out of range 0 to 29"},
+      {"layers.2-30.v", "layer 30 of \"layers.2-30.v\" is out of range 0 to 29"},
+      {"layers.-31.v", "out of range -30 to -1"},
+      {"layers.99999999999999999999.v", "out of range 0 to 29"},
+      {"layers.9-3.v", "range of layers 9-3 of \"layers.9-3.v\" is reversed"},
+      {"layers.x.v", "\"x\" of \"layers.x.v\" names no layer"},
+      {"layers.3.resid_pots", "\"layers.3.resid_post\""},
+      {"atn_probs", "\"layers.*.attn_probs\""},
+      {"logit", "\"logits\""},
+  };
+  for (const auto& [pattern, message] : wrong) {
+    const auto error = error_of([&] { static_cast<void>(SiteSet::parse(pattern, 30)); });
+    EXPECT_NE(error.find(message), std::string::npos) << error;
+  }
+}
+
 TEST(SitePatterns, WhatNamesNothingIsAnErrorWithTheNearestNames) {
   for (const char* bad : {"layers.4.resid_post", "layers.2.resid_pots", "layers.2", "layers..v",
                           "resid_post", "layers.3-1.v", "layers.x.v", "logit", "", "embed,,logits",

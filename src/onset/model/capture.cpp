@@ -64,7 +64,8 @@ void describe_file(FileSink& sink, const Model& model, const SiteSet& sites) {
 }  // namespace
 
 CaptureSummary capture(const Model& model, const std::vector<std::vector<std::int64_t>>& prompts,
-                       const SiteSet& sites, const std::filesystem::path& path, const Log& log) {
+                       const SiteSet& sites, const std::filesystem::path& path, const Log& log,
+                       const std::map<std::string, std::string>& metadata) {
   if (prompts.empty()) throw usage_error("capture needs at least one prompt");
   std::vector<std::int64_t> lengths;
   for (const auto& ids : prompts) {
@@ -76,6 +77,7 @@ CaptureSummary capture(const Model& model, const std::vector<std::vector<std::in
       sites.contains({SiteKind::logits, -1}) || sites.contains({SiteKind::final_norm, -1});
   const auto total = static_cast<std::int64_t>(prompts.size());
   FileSink sink(path);
+  for (const auto& [key, value] : metadata) sink.writer().set_metadata(key, value);
   describe_file(sink, model, sites);
   for (const PromptRange& range :
        divide(lengths, with_head ? rows_per_pass_with_logits : rows_per_pass)) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -21,10 +22,10 @@ struct CaptureSummary {
 // One file with "<prompt index>.<site>" as float32 in the shapes of sites.h, without a batch
 // dimension, and "<prompt index>.ids" as int64 [T]. Tensors go to disk as they are made, so memory
 // is that of a forward pass; the file appears under its name when all is written. Metadata: format
-// "onset.capture.1", architecture, compute and the list of sites.
+// "onset.capture.1", architecture, compute and the list of sites, and what `metadata` holds.
 // Throws a usage error for a prompt without tokens.
 CaptureSummary capture(const Model& model, const std::vector<std::vector<std::int64_t>>& prompts,
-                       const SiteSet& sites, const std::filesystem::path& path,
-                       const Log& log = {});
+                       const SiteSet& sites, const std::filesystem::path& path, const Log& log = {},
+                       const std::map<std::string, std::string>& metadata = {});
 
 }  // namespace onset

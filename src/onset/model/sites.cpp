@@ -31,48 +31,70 @@ constexpr std::string_view layer_prefix = "layers.";
 
 bool exists(SiteKinds kinds, SiteKind kind) { return (kinds >> static_cast<int>(kind) & 1U) != 0; }
 
+// Compares kinds without the layers, which are as good in one as in another.
 Error unknown_site(std::string_view pattern, std::int64_t layers, SiteKinds kinds) {
-  std::vector<std::string> names;
+  const auto dot = pattern.rfind('.');
+  const bool in_layer = pattern.starts_with(layer_prefix) && dot >= layer_prefix.size() &&
+                        dot != std::string_view::npos;
+  const std::string before(in_layer ? pattern.substr(0, dot + 1) : std::string_view("layers.*."));
+  std::vector<std::string> known;
   for (int k = 0; k < site_kind_count; ++k) {
     const auto kind = static_cast<SiteKind>(k);
-    if (!exists(kinds, kind)) continue;
-    names.push_back((is_layer_site(kind) ? "layers.*." : "") + std::string(site_kind_name(kind)));
+    if (exists(kinds, kind)) known.emplace_back(site_kind_name(kind));
   }
-  const auto near = nearest(pattern, names, 3);
+  std::vector<std::string> near;
+  for (const auto& name : nearest(in_layer ? pattern.substr(dot + 1) : pattern, known, 3)) {
+    const auto row = std::find_if(kind_rows.begin(), kind_rows.end(),
+                                  [&name](const KindRow& kind) { return kind.name == name; });
+    near.push_back(row->in_layer ? before + name : name);
+  }
   return usage_error(
       str_cat("no site is named \"", pattern, "\" (the model has layers 0 to ", layers - 1, ")"),
       near.empty() ? "sites look like layers.*.resid_post, layers.3.attn_probs, logits"
                    : did_you_mean(near));
 }
 
-std::optional<std::int64_t> parse_layer(std::string_view text, std::int64_t count) {
+// The number, counted from the end where it is negative; nothing for a text that is no number.
+// Throws for a layer that the model does not have.
+std::optional<std::int64_t> parse_layer(std::string_view text, std::int64_t count,
+                                        std::string_view pattern) {
   std::int64_t value = 0;
   const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || result.ec != std::errc() || result.ptr != text.data() + text.size()) {
+  const bool too_large = result.ec == std::errc::result_out_of_range;
+  if (text.empty() || (result.ec != std::errc() && !too_large) ||
+      result.ptr != text.data() + text.size()) {
     return std::nullopt;
   }
-  if (value < 0) value += count;
-  if (value < 0 || value >= count) return std::nullopt;
-  return value;
+  const bool from_end = value < 0 || (too_large && text.front() == '-');
+  if (too_large || value >= count || value < -count) {
+    throw usage_error(str_cat("layer ", text, " of \"", pattern, "\" is out of range ",
+                              from_end ? -count : 0, " to ", from_end ? -1 : count - 1));
+  }
+  return from_end ? value + count : value;
 }
 
 // "*", "3", "-1", "2-5", "1|4|2-3"; empty when it is none of these.
-std::vector<std::int64_t> parse_layers(std::string_view text, std::int64_t count) {
+std::vector<std::int64_t> parse_layers(std::string_view text, std::int64_t count,
+                                       std::string_view pattern) {
   std::vector<std::int64_t> layers;
   if (text == "*") {
     for (std::int64_t l = 0; l < count; ++l) layers.push_back(l);
     return layers;
   }
   for (const std::string& part : split(text, '|')) {
-    if (const auto single = parse_layer(part, count)) {
+    if (const auto single = parse_layer(part, count, pattern)) {
       layers.push_back(*single);
       continue;
     }
     const std::size_t dash = part.find('-', 1);
     if (dash == std::string::npos) return {};
-    const auto first = parse_layer(std::string_view(part).substr(0, dash), count);
-    const auto last = parse_layer(std::string_view(part).substr(dash + 1), count);
-    if (!first || !last || *first > *last) return {};
+    const auto first = parse_layer(std::string_view(part).substr(0, dash), count, pattern);
+    const auto last = parse_layer(std::string_view(part).substr(dash + 1), count, pattern);
+    if (!first || !last) return {};
+    if (*first > *last) {
+      throw usage_error(str_cat("the range of layers ", part, " of \"", pattern, "\" is reversed"),
+                        str_cat("write ", *last, "-", *first));
+    }
     for (std::int64_t l = *first; l <= *last; ++l) layers.push_back(l);
   }
   return layers;
@@ -81,12 +103,25 @@ std::vector<std::int64_t> parse_layers(std::string_view text, std::int64_t count
 void add_pattern(SiteSet& set, std::string_view pattern, SiteKinds kinds) {
   const std::int64_t count = set.layer_count();
   bool found = false;
+  if (pattern == "*") {
+    add_pattern(set, "layers.*.*", kinds);
+    for (int k = 0; k < site_kind_count; ++k) {
+      const auto kind = static_cast<SiteKind>(k);
+      if (exists(kinds, kind) && !is_layer_site(kind)) set.add({kind, -1});
+    }
+    return;
+  }
   if (pattern.starts_with(layer_prefix)) {
     const std::string_view rest = pattern.substr(layer_prefix.size());
     const std::size_t dot = rest.find('.');
     if (dot == std::string_view::npos) throw unknown_site(pattern, count, kinds);
     const std::string_view wanted = rest.substr(dot + 1);
-    const auto layers = parse_layers(rest.substr(0, dot), count);
+    const auto layers = parse_layers(rest.substr(0, dot), count, pattern);
+    if (layers.empty()) {
+      throw usage_error(
+          str_cat("\"", rest.substr(0, dot), "\" of \"", pattern, "\" names no layer"),
+          "a layer is a number, *, a range 2-5 or a list 2|5; negative numbers count from the end");
+    }
     for (int k = 0; k < site_kind_count; ++k) {
       const auto kind = static_cast<SiteKind>(k);
       if (!exists(kinds, kind) || !is_layer_site(kind) ||

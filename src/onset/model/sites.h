@@ -64,8 +64,8 @@ struct ModelConfig;
 
 // A set of sites, from patterns separated by commas: "layers.*.resid_post,layers.3.attn_probs,
 // logits". A layer is a number, `*`, a range `2-5` or a list `2|5`; negative numbers count from the
-// end; the kind may be `*`. `kinds` limits what exists. A pattern that names nothing is a usage
-// error with the nearest names.
+// end; the kind may be `*`, and `*` alone is every site. `kinds` limits what exists. A pattern that
+// names nothing is a usage error with the nearest names.
 class SiteSet {
  public:
   explicit SiteSet(std::int64_t layer_count);
