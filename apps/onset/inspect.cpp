@@ -1,6 +1,7 @@
 // onset inspect: what a model is made of, what it needs, and whether its bytes are sound.
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -40,7 +41,8 @@ void InspectOptions::declare(CommandLine& line) {
   line.example("onset inspect MODEL --verify --quiet && echo sound", "a check for scripts");
 }
 
-// The number in "model.layers.12.mlp" or "blk.12.ffn_up.weight".
+// The number in "model.layers.12.mlp" or "blk.12.ffn_up.weight", or of another list of blocks, such
+// as those of a vision tower.
 std::optional<std::int64_t> layer_of(const std::string& name) {
   for (std::size_t begin = 0; begin < name.size();) {
     const auto end = std::min(name.find('.', begin), name.size());
@@ -54,29 +56,63 @@ std::optional<std::int64_t> layer_of(const std::string& name) {
   return std::nullopt;
 }
 
+// Of the blocks of the language model alone, under the names that the formats give them.
+std::optional<std::int64_t> block_of(const std::string& name) {
+  constexpr std::array<std::string_view, 4> lists{"model.layers.", "layers.", "blk.",
+                                                  "language_model.model.layers."};
+  const bool listed = std::any_of(lists.begin(), lists.end(), [&name](std::string_view list) {
+    return name.starts_with(list);
+  });
+  return listed ? layer_of(name) : std::nullopt;
+}
+
+// The largest number of a block, plus one.
+std::optional<std::int64_t> layers_in(const Checkpoint& checkpoint) {
+  std::optional<std::int64_t> layers;
+  for (const auto& tensor : checkpoint.tensors()) {
+    if (const auto block = block_of(tensor.name)) layers = std::max(layers.value_or(0), *block + 1);
+  }
+  return layers;
+}
+
 // Bytes of a tensor in memory: float32 where it is decoded, as stored otherwise.
-std::int64_t resident_bytes(const TensorInfo& tensor) {
-  return converts_to_float32(tensor.dtype) ? tensor.elements() * 4
-                                           : static_cast<std::int64_t>(tensor.bytes);
+double resident_bytes(const TensorInfo& tensor) {
+  return converts_to_float32(tensor.dtype) ? static_cast<double>(tensor.elements()) * 4
+                                           : static_cast<double>(tensor.bytes);
 }
 
 MemoryNeed memory_need(const Checkpoint& checkpoint, const std::optional<ModelConfig>& config) {
+  struct LayerBytes {
+    double stored = 0;
+    double decoded = 0;
+  };
   MemoryNeed need;
-  std::map<std::int64_t, std::int64_t> layers;
+  std::map<std::int64_t, LayerBytes> layers;
   for (const auto& tensor : checkpoint.tensors()) {
-    need.stored += static_cast<std::int64_t>(tensor.bytes);
-    need.float32 += resident_bytes(tensor);
-    if (const auto layer = layer_of(tensor.name)) layers[*layer] += resident_bytes(tensor);
+    const auto decoded = resident_bytes(tensor);
+    need.stored += static_cast<double>(tensor.bytes);
+    need.float32 += decoded;
+    const auto layer = layer_of(tensor.name);
+    if (!layer) continue;
+    layers[*layer].stored += static_cast<double>(tensor.bytes);
+    layers[*layer].decoded += decoded;
+    need.largest_matrix = std::max(need.largest_matrix, decoded);
   }
-  for (const auto& [layer, bytes] : layers)
-    need.largest_layer = std::max(need.largest_layer, bytes);
+  for (const auto& [layer, bytes] : layers) {
+    need.largest_layer_stored = std::max(need.largest_layer_stored, bytes.stored);
+    need.largest_layer = std::max(need.largest_layer, bytes.decoded);
+  }
   if (config) {
-    constexpr std::int64_t tokens = 1000;
-    const auto heads = config->heads + 2 * config->kv_heads;
+    constexpr double bytes_of_1k = 4.0 * 1000;
+    const auto hidden = static_cast<double>(config->hidden);
+    const auto ffn = static_cast<double>(config->ffn);
+    const auto heads = static_cast<double>(config->heads);
+    const auto kv_heads = static_cast<double>(config->kv_heads);
+    const auto head_dim = static_cast<double>(config->head_dim);
     need.activations_per_1k =
-        4 * tokens * (4 * config->hidden + 3 * config->ffn + heads * config->head_dim);
+        bytes_of_1k * (4 * hidden + 3 * ffn + (heads + 2 * kv_heads) * head_dim);
     need.kv_cache_per_1k =
-        4 * tokens * 2 * config->layer_count() * config->kv_heads * config->head_dim;
+        bytes_of_1k * 2 * static_cast<double>(config->layer_count()) * kv_heads * head_dim;
   }
   return need;
 }
@@ -124,6 +160,7 @@ InspectReport examine(const std::string& model) {
     report.tokenizer_problem = error.what();
   }
   report.parameters = parameter_count(report.checkpoint);
+  report.layers_in_files = layers_in(report.checkpoint);
   report.types = type_rows(report.checkpoint);
   report.memory = memory_need(report.checkpoint, report.config);
   return report;
@@ -145,6 +182,9 @@ int run_inspect(const Invocation& invocation) {
   ResultWriter writer(options.output.output);
   InspectReport report = examine(model);
   report.list_tensors = options.tensors;
+  if (const auto problem = layers_problem(report); !problem.empty()) {
+    Console(options.output.quiet).warn(problem);
+  }
   if (options.verify) {
     Console console(options.output.quiet);
     // Reading and judging overlap with two threads even on one core's worth of work.

@@ -47,6 +47,14 @@ OrderedJson tokenizer_json(const InspectReport& report) {
   return result;
 }
 
+// A whole number as long as a double holds one exactly.
+OrderedJson bytes_json(double bytes) {
+  constexpr double exact = 9007199254740992.0;  // 2^53
+  return bytes < exact ? OrderedJson(static_cast<std::int64_t>(bytes)) : finite_or_null(bytes);
+}
+
+OrderedJson known(double bytes) { return bytes > 0 ? bytes_json(bytes) : OrderedJson(nullptr); }
+
 void add_check(OrderedJson& row, const TensorCheck& check) {
   row["nan"] = check.nan;
   row["infinite"] = check.infinite;
@@ -139,19 +147,21 @@ std::string tokenizer_text(const InspectReport& report) {
 }
 
 std::string memory_text(const MemoryNeed& memory) {
-  const auto bytes = [](std::int64_t value) { return human_bytes(static_cast<double>(value)); };
-  std::string text = str_cat(bytes(memory.stored), " stored, ", bytes(memory.float32),
+  std::string text = str_cat(human_bytes(memory.stored), " stored, ", human_bytes(memory.float32),
                              " with every weight as float32");
-  if (memory.largest_layer > 0) {
-    text +=
-        str_cat("\nstreamed: ", bytes(memory.largest_layer), " for the largest layer as float32");
-    if (memory.activations_per_1k > 0) {
-      text += str_cat(", about ", bytes(memory.activations_per_1k),
-                      " of activations for 1,000 tokens; embeddings are read where needed");
+  if (memory.activations_per_1k > 0) {
+    text += str_cat("\nscan, capture: about ", human_bytes(memory.activations_per_1k),
+                    " of activations for 1,000 tokens");
+    if (memory.largest_layer > 0) {
+      text += str_cat(", and pages of the file for a layer at a time, at most ",
+                      human_bytes(memory.largest_layer_stored),
+                      "; f32 products expand no weight, bf16 and f64 one matrix at a time (",
+                      human_bytes(memory.largest_matrix), " as float32)");
     }
   }
   if (memory.kv_cache_per_1k > 0) {
-    text += str_cat("\nKV cache: ", bytes(memory.kv_cache_per_1k), " for 1,000 tokens in float32");
+    text += str_cat("\nKV cache: ", human_bytes(memory.kv_cache_per_1k),
+                    " for 1,000 tokens in float32");
   }
   return text;
 }
@@ -201,6 +211,16 @@ std::string verify_text(const InspectReport& report) {
 
 }  // namespace
 
+std::string layers_problem(const InspectReport& report) {
+  if (!report.config || !report.layers_in_files ||
+      *report.layers_in_files == report.config->layer_count()) {
+    return "";
+  }
+  return str_cat("the configuration says ", report.config->layer_count(),
+                 " layers, the tensors are those of ", *report.layers_in_files,
+                 ": onset will not run this model");
+}
+
 OrderedJson inspect_json(const InspectReport& report, OrderedJson run) {
   OrderedJson types = OrderedJson::array();
   for (const auto& row : report.types) {
@@ -216,17 +236,18 @@ OrderedJson inspect_json(const InspectReport& report, OrderedJson run) {
   model["problem"] =
       report.config ? OrderedJson(nullptr) : OrderedJson(valid_utf8(report.config_problem));
   model["parameters"] = report.parameters;
-  const auto known = [](std::int64_t bytes) {
-    return bytes > 0 ? OrderedJson(bytes) : OrderedJson(nullptr);
-  };
+  model["layers_in_files"] =
+      report.layers_in_files ? OrderedJson(*report.layers_in_files) : OrderedJson(nullptr);
   const auto& memory = report.memory;
   OrderedJson result{{"run", std::move(run)}, {"model", std::move(model)}, {"types", types}};
   result["tokenizer"] = tokenizer_json(report);
   result["tokenizer_problem"] =
       report.tokenizer ? OrderedJson(nullptr) : OrderedJson(valid_utf8(report.tokenizer_problem));
-  result["memory"] = {{"stored", memory.stored},
-                      {"float32", memory.float32},
+  result["memory"] = {{"stored", bytes_json(memory.stored)},
+                      {"float32", bytes_json(memory.float32)},
+                      {"largest_layer_stored", known(memory.largest_layer_stored)},
                       {"largest_layer_float32", known(memory.largest_layer)},
+                      {"largest_matrix_float32", known(memory.largest_matrix)},
                       {"activations_per_1k_tokens", known(memory.activations_per_1k)},
                       {"kv_cache_per_1k_tokens", known(memory.kv_cache_per_1k)}};
   if (report.list_tensors) result["tensors"] = tensor_rows(report);

@@ -21,15 +21,18 @@ struct TypeRow {
   std::int64_t bytes = 0;
 };
 
-// Bytes.
+// Bytes; as doubles, since a configuration may claim any size.
 struct MemoryNeed {
-  std::int64_t stored = 0;         // all tensors as they lie on disk
-  std::int64_t float32 = 0;        // all tensors decoded
-  std::int64_t largest_layer = 0;  // the largest layer decoded; 0 where no tensor has a layer
+  double stored = 0;   // all tensors as they lie on disk
+  double float32 = 0;  // all tensors decoded
+  // The largest layer as it is stored and decoded; 0 where no tensor has a layer.
+  double largest_layer_stored = 0;
+  double largest_layer = 0;
+  double largest_matrix = 0;  // the largest of a layer's tensors decoded
   // For 1,000 tokens; 0 where the configuration is not known. Activations: the residual stream
   // and its norms, q, k, v, and the FFN's gate, up and product, without attention scores.
-  std::int64_t activations_per_1k = 0;
-  std::int64_t kv_cache_per_1k = 0;
+  double activations_per_1k = 0;
+  double kv_cache_per_1k = 0;
 };
 
 struct InspectReport {
@@ -40,12 +43,16 @@ struct InspectReport {
   std::optional<Tokenizer> tokenizer;
   std::string tokenizer_problem;  // why there is no tokenizer
   std::int64_t parameters = 0;
+  std::optional<std::int64_t>
+      layers_in_files;  // of the model's blocks; nothing where none is named
   std::vector<TypeRow> types;
   MemoryNeed memory;
   bool list_tensors = false;
   std::optional<Verification> verification;
 };
 
+// Where the configuration and the tensors speak of different numbers of layers: a sentence.
+[[nodiscard]] std::string layers_problem(const InspectReport& report);
 [[nodiscard]] OrderedJson inspect_json(const InspectReport& report, OrderedJson run);
 // For people, 80 columns.
 [[nodiscard]] std::string inspect_text(const InspectReport& report, const std::string& model);

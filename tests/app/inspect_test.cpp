@@ -1,6 +1,8 @@
 // onset inspect: what it says of the fixtures, of unknown architectures, and of broken values.
 
+#include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 
 #include "app/program.h"
@@ -47,6 +49,63 @@ TEST(Inspect, SaysWhatAModelIsMadeOf) {
   // 1,000 tokens x 2 (K and V) x 3 layers x 2 KV heads x 16 dims x 4 bytes.
   EXPECT_EQ(found["memory"]["kv_cache_per_1k_tokens"], 1000 * 2 * 3 * 2 * 16 * 4);
   EXPECT_FALSE(found.contains("tensors"));
+}
+
+TEST(Inspect, MemoryIsSaidOfTheLayersAsStored) {
+  const auto found = run_onset({"inspect", model_path("llama"), "--json", "--tensors"}).json();
+  std::int64_t layer = 0;
+  std::int64_t matrix = 0;
+  for (const auto& tensor : found["tensors"]) {
+    const auto name = tensor["name"].get<std::string>();
+    const auto bytes = tensor["bytes"].get<std::int64_t>();
+    if (name.starts_with("model.layers.1.")) layer += bytes;
+    if (name.starts_with("model.layers.")) matrix = std::max(matrix, bytes);
+  }
+  EXPECT_EQ(found["memory"]["largest_layer_stored"], layer);
+  EXPECT_EQ(found["memory"]["largest_matrix_float32"], matrix);
+  EXPECT_EQ(found["model"]["layers_in_files"], 3);
+}
+
+// The fixture's tensors under a configuration with other sizes.
+void write_llama(const TemporaryFolder& folder, const OrderedJson& changes) {
+  auto config = OrderedJson::parse(read_file(model_path("llama/config.json")));
+  config.update(changes);
+  static_cast<void>(folder.write("config.json", config.dump()));
+  std::filesystem::copy_file(model_path("llama/model.safetensors"),
+                             folder.path() / "model.safetensors",
+                             std::filesystem::copy_options::overwrite_existing);
+}
+
+TEST(Inspect, WarnsWhereTheTensorsHaveAnotherNumberOfLayers) {
+  const TemporaryFolder folder;
+  for (const int layers : {2, 5}) {
+    write_llama(folder, {{"num_hidden_layers", layers}});
+    const auto outcome = run_onset({"inspect", folder.path().string(), "--json"});
+    EXPECT_EQ(outcome.code, 0);
+    EXPECT_NE(outcome.error.find(str_cat("warning: the configuration says ", layers,
+                                         " layers, the tensors are those of 3")),
+              std::string::npos)
+        << outcome.error;
+    EXPECT_EQ(outcome.json()["model"]["layers_in_files"], 3);
+  }
+  EXPECT_EQ(run_onset({"inspect", model_path("llama")}).error, "");
+}
+
+TEST(Inspect, AbsurdSizesDoNotOverflow) {
+  const TemporaryFolder folder;
+  const std::int64_t huge = std::int64_t{1} << 26;
+  write_llama(folder, {{"num_hidden_layers", 10000},
+                       {"num_attention_heads", huge},
+                       {"num_key_value_heads", huge},
+                       {"head_dim", huge},
+                       {"hidden_size", huge},
+                       {"intermediate_size", huge}});
+  const auto outcome = run_onset({"inspect", folder.path().string(), "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.error;
+  const auto found = outcome.json();
+  if (found["model"]["supported"] == false) GTEST_SKIP() << "the configuration is refused";
+  EXPECT_GT(found["memory"]["kv_cache_per_1k_tokens"].get<double>(), 1e23);
+  EXPECT_GT(found["memory"]["activations_per_1k_tokens"].get<double>(), 1e19);
 }
 
 TEST(Inspect, ListsTensors) {

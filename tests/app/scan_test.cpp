@@ -345,6 +345,35 @@ TEST(Scan, PromptsThatCannotBeScannedAreRefused) {
       "a.jsonl:1");
 }
 
+TEST(Scan, PromptsBeyondTheContextAreWarnedOf) {
+  // The fixture's configuration says 128 positions.
+  std::string ids = "1";
+  for (int i = 1; i < 129; ++i) ids += ",2";
+  const auto outcome = run_onset({"scan", model_path("llama_me"), "--ids",
+                                  ids.substr(0, 127 * 2 + 1), "--ids", ids, "--json"});
+  ASSERT_EQ(outcome.code, 0);
+  EXPECT_NE(outcome.error.find("onset: warning: --ids 2: 129 tokens, more than the model's context "
+                               "of 128"),
+            std::string::npos)
+      << outcome.error;
+  EXPECT_EQ(outcome.error.find("--ids 1:"), std::string::npos);
+  const auto prompts = outcome.json()["prompts"];
+  EXPECT_EQ(prompts[0]["ids"].size(), 128U);
+  EXPECT_EQ(prompts[0]["beyond_context"], false);
+  EXPECT_EQ(prompts[1]["beyond_context"], true);
+  EXPECT_EQ(outcome.json()["run"]["weights"], "streamed");
+}
+
+TEST(Scan, IdsOutsideTheVocabularyNameTheirPrompt) {
+  const auto model = model_path("llama_me");
+  expect_refusal(run_onset({"scan", model, "--ids", "1,2", "--ids", "1,256"}), 1,
+                 "--ids 2: token 1 has id 256");
+  const TemporaryFolder folder;
+  const auto rows = folder.write("rows.jsonl", "{\"ids\":[1]}\n{\"ids\":[999]}\n").string();
+  expect_refusal(run_onset({"scan", model, "--jsonl", rows}), 1,
+                 "rows.jsonl:2: token 0 has id 999");
+}
+
 TEST(Scan, AHugeTopListsWhatThereIs) {
   const auto outcome =
       run_onset({"scan", model_path("llama_me"), "--ids", "1,2", "--top", "1000000000", "--json"});
