@@ -190,9 +190,9 @@ std::filesystem::path copy_model(const TemporaryFolder& folder) {
 
 TEST(CommandLine, MessagesCannotControlTheTerminal) {
   const auto outcome =
-      run_onset({"scan", std::string("/nowhere/\x1b]0;title\a\n\xFFumlaut \xC3\xA4\xE2\x80\xAE")});
+      run_onset({"scan", std::string("/nowhere/\x1b]0;title\a\n\xFFumlaut \xC3\xA4\xE2\x80\x8B")});
   EXPECT_EQ(outcome.code, 1);
-  EXPECT_NE(outcome.error.find("\\u{1B}]0;title\\u{7}\\n\\xFFumlaut \xC3\xA4\\u{202E}"),
+  EXPECT_NE(outcome.error.find("\\u{1B}]0;title\\u{7}\\n\\xFFumlaut \xC3\xA4\\u{200B}"),
             std::string::npos)
       << outcome.error;
   EXPECT_EQ(outcome.error.find('\x1b'), std::string::npos);

@@ -1,11 +1,11 @@
 // What the system does to the program: limits, signals, folders and files that go away.
 
-#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <fstream>
 #include <string>

@@ -63,14 +63,14 @@ TEST(SitePatterns, ErrorsSayWhatIsWrong) {
       {"layers.-31.v", "out of range -30 to -1"},
       {"layers.99999999999999999999.v", "out of range 0 to 29"},
       {"layers.9-3.v", "range of layers 9-3 of \"layers.9-3.v\" is reversed"},
-      {"layers.x.v", "\"x\" of \"layers.x.v\" names no layer"},
+      {"layers.x.v", R"("x" of "layers.x.v" names no layer)"},
       {"layers.3.resid_pots", "\"layers.3.resid_post\""},
       {"atn_probs", "\"layers.*.attn_probs\""},
       {"logit", "\"logits\""},
   };
-  for (const auto& [pattern, message] : wrong) {
-    const auto error = error_of([&] { static_cast<void>(SiteSet::parse(pattern, 30)); });
-    EXPECT_NE(error.find(message), std::string::npos) << error;
+  for (const auto& row : wrong) {
+    const auto error = error_of([&row] { static_cast<void>(SiteSet::parse(row.first, 30)); });
+    EXPECT_NE(error.find(row.second), std::string::npos) << error;
   }
 }
 
