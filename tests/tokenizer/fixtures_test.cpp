@@ -128,7 +128,7 @@ struct Vectors {
   const char* vocabulary;
 };
 
-void PrintTo(const Vectors& vectors, std::ostream* out) { *out << vectors.name; }
+std::ostream& operator<<(std::ostream& out, const Vectors& vectors) { return out << vectors.name; }
 
 class GgmlVectors : public ::testing::TestWithParam<Vectors> {};
 
