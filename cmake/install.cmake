@@ -11,6 +11,8 @@ if(ONSET_WITH_TORCH)
 endif()
 install(TARGETS ${installed} EXPORT onset-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY src/onset DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(EXPORT onset-targets NAMESPACE onset:: DESTINATION ${package_dir})
 configure_package_config_file(cmake/onset-config.cmake.in
   ${CMAKE_CURRENT_BINARY_DIR}/onset-config.cmake INSTALL_DESTINATION ${package_dir})

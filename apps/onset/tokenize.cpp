@@ -95,9 +95,8 @@ void append_line(std::string& out, const std::vector<TokenId>& ids, const Tokeni
 }
 
 constexpr const char* no_tokenizer_hint =
-    "tokenize needs tokenizer.json, tokenizer.model, or vocab.json and merges.txt, or a .gguf "
-    "file; "
-    "scan and capture take token ids without one: --ids 1,5,9";
+    "name a folder or file with a tokenizer; scan and capture take token ids without one: --ids "
+    "1,5,9";
 
 class Job {
  public:

@@ -69,15 +69,17 @@ TEST(Tokenize, AnEmptyTextGivesNoIds) {
 }
 
 TEST(Tokenize, TextsThatLookLikeOptionsOrListsStayTexts) {
-  const auto outcome = run_onset(
-      {"tokenize", qwen(), "--text", "--text", "--text", "[a,b]", "--text=-x", "--text="});
+  const auto outcome = run_onset({"tokenize", qwen(), "--text", "--text", "--text", "[a,b]",
+                                  "--text=-x", "--text=", "--text=--", "--text", "--"});
   ASSERT_EQ(outcome.code, 0) << outcome.error;
   const auto rows = outcome.json_lines();
-  ASSERT_EQ(rows.size(), 4U);
+  ASSERT_EQ(rows.size(), 6U);
   EXPECT_EQ(rows[0]["text"], "--text");
   EXPECT_EQ(rows[1]["text"], "[a,b]");
   EXPECT_EQ(rows[2]["text"], "-x");
   EXPECT_EQ(rows[3]["text"], "");
+  EXPECT_EQ(rows[4]["text"], "--");
+  EXPECT_EQ(rows[5]["text"], "--");
 }
 
 TEST(Tokenize, StandardInputIsOneTextOrLines) {

@@ -20,6 +20,12 @@ if(NOT layer EQUAL 1)
   message(FATAL_ERROR "the installed program finds ME layer ${layer}, expected 1")
 endif()
 
+foreach(file LICENSE README.md docs/json.md)
+  if(NOT EXISTS ${WORK}/prefix/share/doc/onset/${file})
+    message(FATAL_ERROR "share/doc/onset/${file} is not installed")
+  endif()
+endforeach()
+
 run(${CMAKE_COMMAND} -G Ninja -S ${SOURCE} -B ${WORK}/consumer -DCMAKE_BUILD_TYPE=Release
   -DCMAKE_PREFIX_PATH=${WORK}/prefix)
 run(${CMAKE_COMMAND} --build ${WORK}/consumer)
