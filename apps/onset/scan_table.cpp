@@ -209,6 +209,13 @@ std::string massive_tokens_text(const ScanResult& result) {
   return listed(tokens, 3);
 }
 
+// The most common first.
+std::string dims_text(const ScanResult& result) {
+  std::vector<std::int64_t> dims;
+  for (const auto& row : massive_dim_rows(result)) dims.push_back(row.dim);
+  return listed(dims, 3);
+}
+
 std::string model_row(const ModelScan& scan, const TextStyle& style) {
   // The end of a path tells models apart.
   auto name = std::filesystem::path(scan.path).filename().string();
@@ -226,7 +233,7 @@ std::string model_row(const ModelScan& scan, const TextStyle& style) {
           pad_left(layer(result.last_massive_layer), 5) + pad_left(largest_text(shown), 10) +
           pad_left(share, 9) + "  " +
           fit(result.massive_dims.empty() ? (result.note ? *result.note : "no ME layer")
-                                          : listed(result.massive_dims, 3),
+                                          : dims_text(result),
               15, style.utf8);
   return text + "\n";
 }
