@@ -7,6 +7,7 @@ std::string format_name(const Checkpoint& checkpoint) {
 }
 
 OrderedJson model_json(const ModelConfig& config, const Checkpoint& checkpoint) {
+  const auto obstacle = wemask_obstacle(config);
   return {{"architecture", config.architecture},
           {"format", format_name(checkpoint)},
           {"layers", config.layer_count()},
@@ -16,7 +17,8 @@ OrderedJson model_json(const ModelConfig& config, const Checkpoint& checkpoint) 
           {"head_dim", config.head_dim},
           {"ffn", config.ffn},
           {"vocabulary", config.vocabulary},
-          {"context", config.context > 0 ? OrderedJson(config.context) : OrderedJson(nullptr)}};
+          {"context", config.context > 0 ? OrderedJson(config.context) : OrderedJson(nullptr)},
+          {"wemask_obstacle", obstacle ? OrderedJson(*obstacle) : OrderedJson(nullptr)}};
 }
 
 }  // namespace onset::app

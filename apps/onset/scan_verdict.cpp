@@ -167,6 +167,10 @@ std::vector<std::string> verdict_paragraphs(const ModelScan& scan, const TextSty
   } else {
     paragraphs.push_back(absence(scan, style));
   }
+  if (const auto& obstacle = scan.model.at("wemask_obstacle"); !obstacle.is_null()) {
+    paragraphs.push_back("WeMask does not apply to this model: " + obstacle.get<std::string>() +
+                         ".");
+  }
   if (!result.rule_disagreement.empty()) paragraphs.push_back("Note: " + result.rule_disagreement);
   return paragraphs;
 }

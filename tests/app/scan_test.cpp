@@ -157,6 +157,17 @@ TEST(Scan, PlainModelsHaveNone) {
   }
 }
 
+TEST(Scan, SaysWhyWemaskDoesNotApplyToOlmo2) {
+  const auto table = run_onset({"scan", model_path("olmo2"), "--ids", "1,5,9,4"});
+  EXPECT_EQ(table.code, 0) << table.error;
+  EXPECT_NE(table.out.find("No ME layer"), std::string::npos);
+  EXPECT_NE(table.out.find("WeMask does not apply"), std::string::npos);
+  EXPECT_NE(table.out.find("no norm before"), std::string::npos);
+  const auto json = run_onset({"scan", model_path("olmo2"), "--ids", "1,5,9,4", "--json"}).json();
+  EXPECT_TRUE(json["me_layer"].is_null());
+  EXPECT_TRUE(json["model"]["wemask_obstacle"].is_string());
+}
+
 TEST(Scan, GgufEqualsSafetensors) {
   const auto ids = reference_of("llama_me").ids;
   auto folder = run_onset({"scan", model_path("llama_me"), "--ids", ids, "--json"}).json();
