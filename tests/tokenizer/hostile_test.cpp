@@ -42,6 +42,10 @@ TEST(HostileJson, TheBrokenPartIsNamed) {
          t["model"]["merges"].push_back({"a", "b", "c"});
        }},
       {"model.merges: entry 1", [](Json& t) { t["model"]["merges"].push_back(Json::object()); }},
+      {"model.merges should be an array", [](Json& t) { t["model"]["merges"] = nullptr; }},
+      {"model.merges should be an array", [](Json& t) { t["model"]["merges"] = 5; }},
+      {"model.merges should be an array", [](Json& t) { t["model"]["merges"] = "a b"; }},
+      {"model.merges should be an array", [](Json& t) { t["model"]["merges"] = Json::object(); }},
       {"unk_token", [](Json& t) { t["model"]["unk_token"] = "<none>"; }},
       {"unk_token", [](Json& t) { t["model"]["unk_token"] = 7; }},
       {"dropout", [](Json& t) { t["model"]["dropout"] = 0.1; }},

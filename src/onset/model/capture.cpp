@@ -37,6 +37,25 @@ class FileSink {
   CaptureSummary summary_;
 };
 
+// The first site that shows NaN or infinity is said; scores are -inf where masked.
+class FiniteCheck {
+ public:
+  explicit FiniteCheck(const Log& log) : log_(log) {}
+
+  void see(const SiteContext& context, const at::Tensor& tensor) {
+    if (said_ || context.site.kind == SiteKind::attn_scores) return;
+    if (tensor.isfinite().all().item<bool>()) return;
+    said_ = true;
+    log_.warning(str_cat("the captured ", site_name(context.site),
+                         " holds NaN or infinity, and so may what follows; `onset inspect MODEL "
+                         "--verify` names the tensors that do"));
+  }
+
+ private:
+  const Log& log_;
+  bool said_ = false;
+};
+
 void write_site(FileSink& sink, std::size_t first_prompt, const SiteContext& context,
                 const at::Tensor& tensor) {
   const auto name = [&](std::size_t sequence) {
@@ -77,6 +96,7 @@ CaptureSummary capture(const Model& model, const std::vector<std::vector<std::in
       sites.contains({SiteKind::logits, -1}) || sites.contains({SiteKind::final_norm, -1});
   const auto total = static_cast<std::int64_t>(prompts.size());
   FileSink sink(path);
+  FiniteCheck check(log);
   for (const auto& [key, value] : metadata) sink.writer().set_metadata(key, value);
   describe_file(sink, model, sites);
   for (const PromptRange& range :
@@ -88,6 +108,7 @@ CaptureSummary capture(const Model& model, const std::vector<std::vector<std::in
     }
     Hooks hooks(model.config().layer_count());
     hooks.observe(sites, [&](const SiteContext& context, const at::Tensor& tensor) {
+      check.see(context, tensor);
       write_site(sink, range.begin, context, tensor);
     });
     static_cast<void>(

@@ -128,6 +128,8 @@ class Handler final : public nlohmann::json_sax<Json> {
           str_cat(where_, ": model.vocab: an id should be an integer, is ", item.type_name()));
     }
     if (place_ != Place::document) bad_merge();
+    require_input(!(in_model() && key_ == "merges"), where_,
+                  ": model.merges should be an array, is ", item.type_name());
     if (stack_.empty()) {
       file_.document = std::move(item);
       return &file_.document;
