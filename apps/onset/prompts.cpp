@@ -150,11 +150,20 @@ void for_each_row(const std::string& path, RowFields fields,
   require_input(!file.bad(), printable(path, true), ": cannot be read to its end");
 }
 
+void refuse_idle_chat_format(const std::string& format, bool chat,
+                             const std::vector<std::string>& jsonl) {
+  if (format.empty() || chat || !jsonl.empty()) return;
+  throw usage_error(
+      "--chat-format is for chats, and there is none",
+      "add --chat to take the text as a user's message, or give --jsonl with messages");
+}
+
 std::vector<PromptSource> read_prompts(const PromptOptions& options) {
   if (options.chat && !options.ids.empty() && options.texts.empty() && options.jsonl.empty()) {
     throw usage_error("--chat needs a text: --ids are taken as they are",
                       "give --prompt TEXT, or leave --chat out");
   }
+  refuse_idle_chat_format(options.chat_format, options.chat, options.jsonl);
   std::vector<PromptSource> sources;
   for (std::size_t i = 0; i < options.texts.size(); ++i) {
     if (options.texts[i].empty()) {
@@ -211,7 +220,10 @@ const Tokenizer& PromptEncoder::tokenizer() {
 }
 
 const ChatFormat& PromptEncoder::format() {
-  if (!format_) format_ = chat_format_of(tokenizer());
+  if (!format_) {
+    format_ = chat_format_of(tokenizer());
+    if (const auto caution = chat_template_caution(tokenizer())) log_.warning(*caution);
+  }
   return *format_;
 }
 

@@ -53,6 +53,11 @@ enum class RowFields { text_first, ids_only };
 // Eight short texts of different kinds; the first is the paper's.
 [[nodiscard]] const std::vector<std::string>& built_in_texts();
 
+// A usage error where a chat format is named and nothing is a chat: neither --chat nor rows with
+// messages.
+void refuse_idle_chat_format(const std::string& format, bool chat,
+                             const std::vector<std::string>& jsonl);
+
 // All prompts of the options: texts, then ids, then files. Usage errors name the option, input
 // errors the file and line.
 [[nodiscard]] std::vector<PromptSource> read_prompts(const PromptOptions& options);

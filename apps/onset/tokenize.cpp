@@ -120,7 +120,10 @@ class Job {
 
   // The template writes the BOS itself where the family has one: it is not put there twice.
   void encode_chat(const ChatMessages& chat) {
-    if (!format_) format_ = chat_format_of(tokenizer_);
+    if (!format_) {
+      format_ = chat_format_of(tokenizer_);
+      if (const auto caution = chat_template_caution(tokenizer_)) Console(true).warn(*caution);
+    }
     const std::string text = render_chat(*format_, chat.messages, chat.options);
     auto ids = tokenizer_.encode(text, {.parse_special = !options_.literal});
     const auto& special = tokenizer_.special();
@@ -207,6 +210,7 @@ void check(const TokenizeOptions& options, const CommandLine& line) {
                       "see: onset tokenize --help");
   }
   refuse_empty_path(given.front());
+  refuse_idle_chat_format(options.chat_format, options.chat, options.jsonl);
   if (given.size() > 1 && !options.decode) {
     throw usage_error(str_cat("unexpected argument ", quote(given[1])),
                       "a text is given with --text; ids after MODEL need --decode");

@@ -185,8 +185,36 @@ TEST(Tokenize, ATokenizerFileAloneIsEnough) {
   const auto outcome =
       run_onset({"tokenize", unpacked("tokenizers/qwen3/tokenizer.json").string(), "--text", "hi"});
   EXPECT_EQ(outcome.code, 0) << outcome.error;
-  expect_refusal(run_onset({"tokenize", qwen(), "--chat-format", "nonsense", "--text", "a"}), 2,
-                 "qwen3");
+  expect_refusal(
+      run_onset({"tokenize", qwen(), "--chat", "--chat-format", "nonsense", "--text", "a"}), 2,
+      "qwen3");
+}
+
+TEST(Tokenize, AnEditedChatTemplateIsSaid) {
+  const auto stock = run_onset({"tokenize", qwen(), "--chat", "--text", "hi"});
+  EXPECT_EQ(stock.code, 0);
+  EXPECT_EQ(stock.error, "");
+  const TemporaryFolder folder;
+  const std::filesystem::path source = qwen();
+  std::filesystem::create_symlink(source / "tokenizer.json", folder.path() / "tokenizer.json");
+  auto config = OrderedJson::parse(read_file(source / "tokenizer_config.json"));
+  config["chat_template"] = "{{- 'You are Bob.' }}" + config["chat_template"].get<std::string>();
+  static_cast<void>(folder.write("tokenizer_config.json", config.dump()));
+  const auto edited = run_onset({"tokenize", folder.path().string(), "--chat", "--text", "hi"});
+  EXPECT_EQ(edited.code, 0);
+  EXPECT_NE(edited.error.find("bears the marks of qwen3"), std::string::npos) << edited.error;
+  // Whoever names the format has decided.
+  const auto named = run_onset(
+      {"tokenize", folder.path().string(), "--chat", "--chat-format", "qwen3", "--text", "hi"});
+  EXPECT_EQ(named.error, "");
+}
+
+TEST(Tokenize, AChatFormatWithoutAChatIsRefused) {
+  expect_refusal(run_onset({"tokenize", qwen(), "--chat-format", "qwen3", "--text", "hi"}), 2,
+                 "--chat-format");
+  expect_refusal(
+      run_onset({"scan", model_path("llama_me"), "--chat-format", "qwen3", "--ids", "1,2"}), 2,
+      "--chat-format");
 }
 
 }  // namespace

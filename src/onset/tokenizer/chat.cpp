@@ -222,6 +222,21 @@ const std::vector<ChatFormat>& chat_formats() {
 
 const ChatFormat& chat_format(std::string_view name) { return row_named(name).format; }
 
+namespace {
+
+// FNV-1a of the templates of SmolLM2, Qwen3, Llama 3.1 and DeepSeek-V3, whose renderings are the
+// fixtures tests/data/tokenizers/*.chat.jsonl, without the white space around them.
+constexpr std::uint64_t compared_templates[] = {0x45ec583d4d25bc3a, 0x2bfdb7aa9754484e,
+                                                0x0e60067a5537498e, 0xebe3604156dc466a};
+
+std::uint64_t template_hash(std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return hash;
+}
+
+}  // namespace
+
 std::optional<ChatFormat> recognise_chat_format(std::string_view jinja_template) {
   for (const auto& row : chat_rows()) {
     const auto holds = [&](std::string_view mark) {
@@ -241,6 +256,20 @@ ChatFormat chat_format_of(const Tokenizer& tokenizer) {
   throw input_error(own ? "the model's chat template is not one that onset knows"
                         : "the model comes without a chat template",
                     str_cat("name a format with --chat-format NAME; known are ", known_formats()));
+}
+
+std::optional<std::string> chat_template_caution(const Tokenizer& tokenizer) {
+  const auto& own = tokenizer.chat_template();
+  const auto format = own ? recognise_chat_format(*own) : std::nullopt;
+  if (!format) return std::nullopt;
+  const std::uint64_t hash = template_hash(trim(*own));
+  if (std::find(std::begin(compared_templates), std::end(compared_templates), hash) !=
+      std::end(compared_templates)) {
+    return std::nullopt;
+  }
+  return str_cat("the model's chat template bears the marks of ", format->name,
+                 " and is rendered as that; it is not a template that onset was compared with, so "
+                 "if it was edited, the text may differ from what it writes");
 }
 
 std::string render_chat(const ChatFormat& format, const OrderedJson& messages,

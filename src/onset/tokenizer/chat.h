@@ -42,6 +42,9 @@ struct ChatFormat {
 // The format of this tokenizer's model: by its template, else an error that lists the known formats
 // and says how to name one.
 [[nodiscard]] ChatFormat chat_format_of(const Tokenizer& tokenizer);
+// Formats are recognised by marks, and an edited template still bears them. Unless the model's
+// template is, to the letter, one whose rendering was compared with ours: what to tell the user.
+[[nodiscard]] std::optional<std::string> chat_template_caution(const Tokenizer& tokenizer);
 
 // `messages`: an array of objects with `role` and `content` (and for Qwen3 `reasoning_content`, for
 // Qwen 2.5 and 3 and DeepSeek-V3 `tool_calls`). Throws an input error for an unknown role or a
