@@ -44,7 +44,7 @@ TemporaryFolder::~TemporaryFolder() {
 
 std::filesystem::path TemporaryFolder::write(std::string_view name,
                                              std::string_view content) const {
-  const auto path = path_ / name;
+  auto path = path_ / name;
   std::filesystem::create_directories(path.parent_path());
   std::ofstream file(path, std::ios::binary);
   file.write(content.data(), static_cast<std::streamsize>(content.size()));

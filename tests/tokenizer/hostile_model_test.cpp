@@ -50,7 +50,7 @@ Tokenizer open_model(const std::string& bytes) {
 }
 
 std::string error_of_model(const std::string& bytes) {
-  const auto message = error_of([&] { return open_model(bytes).vocabulary_size(); });
+  auto message = error_of([&] { return open_model(bytes).vocabulary_size(); });
   EXPECT_NE(message.find("tokenizer.model"), std::string::npos) << message;
   return message;
 }

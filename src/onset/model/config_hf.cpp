@@ -203,7 +203,7 @@ std::vector<LayerConfig> read_layers(const Reader& config, const Family& family)
       const Json& type = (*types)[i];
       sliding = type == "sliding_attention";
       require_input(sliding || type == "full_attention", config.where(), ": layer_types[", i,
-                    "] is ", type.dump(), ", expected \"full_attention\" or \"sliding_attention\"");
+                    "] is ", type.dump(), R"(, expected "full_attention" or "sliding_attention")");
     } else {
       sliding = has_window(config, family, static_cast<std::int64_t>(i));
     }
