@@ -51,6 +51,21 @@ void multiply_panel(const float* rows, std::int64_t count, std::int64_t columns,
   sgemm_("T", "N", &m, &nn, &k, &one, rows, &k, x, &k, &zero, out, &ldc);
 }
 
+// Calls visit(rows, first, count) for every panel, its rows as float32, on all threads.
+template <typename Visit>
+void for_each_panel(const StoredMatrix& weight, const Visit& visit) {
+  const std::int64_t rows = panel_rows(weight.columns);
+  const std::int64_t panels = (weight.rows + rows - 1) / rows;
+  at::parallel_for(0, panels, 1, [&](std::int64_t begin, std::int64_t end) {
+    thread_local std::vector<float> buffer;
+    for (std::int64_t panel = begin; panel < end; ++panel) {
+      const std::int64_t first = panel * rows;
+      const std::int64_t count = std::min(rows, weight.rows - first);
+      visit(float_rows(weight, first, count, buffer), first, count);
+    }
+  });
+}
+
 at::Tensor aligned_view(const StoredMatrix& weight, at::ScalarType type) {
   const auto address = reinterpret_cast<std::uintptr_t>(weight.bytes.data());
   if (address % c10::elementSize(type) != 0) return {};
@@ -78,40 +93,24 @@ at::Tensor multiply(const at::Tensor& x, const StoredMatrix& weight) {
   if (n == 0) return out;
   const float* from = input.const_data_ptr<float>();
   float* to = out.mutable_data_ptr<float>();
-  const std::int64_t rows = panel_rows(weight.columns);
-  const std::int64_t panels = (weight.rows + rows - 1) / rows;
-  at::parallel_for(0, panels, 1, [&](std::int64_t begin, std::int64_t end) {
-    thread_local std::vector<float> buffer;
-    for (std::int64_t panel = begin; panel < end; ++panel) {
-      const std::int64_t first = panel * rows;
-      const std::int64_t count = std::min(rows, weight.rows - first);
-      multiply_panel(float_rows(weight, first, count, buffer), count, weight.columns, from, n,
-                     to + first, weight.rows);
-    }
+  for_each_panel(weight, [&](const float* rows, std::int64_t first, std::int64_t count) {
+    multiply_panel(rows, count, weight.columns, from, n, to + first, weight.rows);
   });
   return out;
 }
 
 at::Tensor expand(const StoredMatrix& weight, at::ScalarType type) {
   at::Tensor out = at::empty({weight.rows, weight.columns}, at::TensorOptions().dtype(type));
-  const std::int64_t rows = panel_rows(weight.columns);
-  const std::int64_t panels = (weight.rows + rows - 1) / rows;
-  at::parallel_for(0, panels, 1, [&](std::int64_t begin, std::int64_t end) {
-    thread_local std::vector<float> buffer;
-    for (std::int64_t panel = begin; panel < end; ++panel) {
-      const std::int64_t first = panel * rows;
-      const std::int64_t count = std::min(rows, weight.rows - first);
-      const std::int64_t values = count * weight.columns;
-      const float* from = float_rows(weight, first, count, buffer);
-      const std::int64_t at = first * weight.columns;
-      if (type == at::kFloat) {
-        std::copy_n(from, values, out.mutable_data_ptr<float>() + at);
-      } else if (type == at::kDouble) {
-        std::copy_n(from, values, out.mutable_data_ptr<double>() + at);
-      } else {
-        at::BFloat16* to = out.mutable_data_ptr<at::BFloat16>() + at;
-        std::transform(from, from + values, to, [](float v) { return at::BFloat16(v); });
-      }
+  for_each_panel(weight, [&](const float* from, std::int64_t first, std::int64_t count) {
+    const std::int64_t values = count * weight.columns;
+    const std::int64_t at = first * weight.columns;
+    if (type == at::kFloat) {
+      std::copy_n(from, values, out.mutable_data_ptr<float>() + at);
+    } else if (type == at::kDouble) {
+      std::copy_n(from, values, out.mutable_data_ptr<double>() + at);
+    } else {
+      at::BFloat16* to = out.mutable_data_ptr<at::BFloat16>() + at;
+      std::transform(from, from + values, to, [](float v) { return at::BFloat16(v); });
     }
   });
   return out;
