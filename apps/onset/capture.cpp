@@ -39,9 +39,12 @@ std::string site_names() {
     auto& names = is_layer_site(kind) ? inside : outside;
     names.append(names.empty() ? "" : ", ").append(site_kind_name(kind));
   }
-  return str_cat("Sites: ", outside, ", and in every layer (layers.N.NAME) ", inside,
-                 ". N is a number, *, a range 2-5 or a list 2|5; negative numbers count from the "
-                 "end. '*' alone is every site.");
+  return str_cat(
+      "Sites: ", outside, ", and in every layer (layers.N.NAME) ", inside,
+      ". N is a number, *, a range 2-5 or a list 2|5; negative numbers count from the "
+      "end. NAME may hold * for any text: 'layers.3.attn_*', and 'layers.*.*' is all of "
+      "every layer; '*' alone is every site. attn_raw and ffn_raw exist in families with "
+      "a norm after the module, attn_norm in those with one before attention.");
 }
 
 void CaptureOptions::declare(CommandLine& line) {
@@ -91,8 +94,9 @@ Captured capture_model(const std::string& path, const std::vector<PromptSource>&
                        const CaptureOptions& options) {
   Console console(options.quiet);
   const auto model = Model::open(path, {.compute = options.compute.compute}, console.log());
+  const auto& config = model.config();
   const auto sites =
-      SiteSet::parse(options.sites, model.config().layer_count(), site_kinds(model.config()));
+      SiteSet::parse(options.sites, config.layer_count(), site_kinds(config), config.architecture);
   Captured captured{.model = model_json(model.config(), model.checkpoint()),
                     .sites = {},
                     .prompts = {},

@@ -81,6 +81,18 @@ TEST(Capture, TheFileSaysWhatItHolds) {
   EXPECT_EQ(prompts[0]["text"], "");
 }
 
+TEST(Capture, SaysWhichFamiliesHaveASiteThatIsMissing) {
+  const TemporaryFolder folder;
+  const auto path = (folder.path() / "a.safetensors").string();
+  const auto refused = [&path](const std::string& model, const std::string& sites) {
+    return run_onset({"capture", model_path(model), "--ids", "1", "-o", path, "--sites", sites});
+  };
+  expect_refusal(refused("llama", "layers.*.attn_raw"), 2, "llama has no attn_raw");
+  expect_refusal(refused("olmo2", "layers.0.attn_norm"), 2, "olmo2 has no attn_norm");
+  expect_refusal(refused("llama", "layers.0,1.q"), 2, "layers.0|1.q");
+  EXPECT_NE(run_onset({"capture", "--help"}).out.find("layers.*.*"), std::string::npos);
+}
+
 TEST(Capture, RefusesWhatItCannotWrite) {
   const TemporaryFolder folder;
   const auto path = (folder.path() / "a.safetensors").string();

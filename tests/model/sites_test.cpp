@@ -50,6 +50,53 @@ TEST(SitePatterns, OnlyWhatTheModelHasIsFound) {
   EXPECT_EQ(SiteSet::parse("layers.0.*", 4, site_kinds(config)).list().size(), 19U);
 }
 
+TEST(SitePatterns, AStarStandsForAnyPartOfAKind) {
+  EXPECT_EQ(names("layers.3.ffn_*"),
+            (Names{"layers.3.ffn_norm", "layers.3.ffn_gate", "layers.3.ffn_up",
+                   "layers.3.ffn_product", "layers.3.ffn_raw", "layers.3.ffn_out"}));
+  EXPECT_EQ(names("layers.0.*_pre"),
+            (Names{"layers.0.resid_pre", "layers.0.q_pre", "layers.0.k_pre"}));
+  EXPECT_EQ(names("layers.0.a*_*o*s"), (Names{"layers.0.attn_scores", "layers.0.attn_probs"}));
+  EXPECT_EQ(names("layers.*.attn_*").size(), 4U * 6U);
+  ModelConfig config;
+  EXPECT_EQ(SiteSet::parse("layers.0.attn_*", 4, site_kinds(config)).list().size(), 5U)
+      << "without attn_raw, which the model does not have";
+  EXPECT_NE(error_of([] {
+              static_cast<void>(SiteSet::parse("layers.0.x*", 4));
+            }).find("no site is named \"layers.0.x*\""),
+            std::string::npos);
+}
+
+TEST(SitePatterns, WhatOnlyOtherFamiliesHaveIsRefusedWithTheReason) {
+  const auto refusal = [](const char* pattern, bool pre_norms) {
+    ModelConfig config;
+    config.pre_norms = pre_norms;
+    config.post_norms = !pre_norms;
+    return error_of([&] {
+      static_cast<void>(
+          SiteSet::parse(pattern, 4, site_kinds(config), pre_norms ? "llama" : "olmo2"));
+    });
+  };
+  EXPECT_NE(refusal("layers.*.attn_raw", true)
+                .find("llama has no attn_raw: only families with a norm after the module have it"),
+            std::string::npos);
+  EXPECT_NE(refusal("layers.1.ffn_raw", true).find("layers.*.ffn_out"), std::string::npos);
+  EXPECT_NE(refusal("layers.*.attn_norm", false)
+                .find("olmo2 has no attn_norm: only families with a norm before attention have it"),
+            std::string::npos);
+}
+
+TEST(SitePatterns, ACommaBetweenLayersIsToldFromOneBetweenSites) {
+  const auto refusal = [](const char* pattern) {
+    return error_of([pattern] { static_cast<void>(SiteSet::parse(pattern, 4)); });
+  };
+  EXPECT_NE(refusal("layers.0,1.q").find("write layers.0|1.q"), std::string::npos);
+  EXPECT_NE(refusal("embed,layers.0, 2-3,-1.q,logits").find("write layers.0|2-3|-1.q"),
+            std::string::npos);
+  EXPECT_EQ(refusal("layers.0,logits").find("write"), std::string::npos);
+  EXPECT_EQ(refusal("layers.0,1").find("write"), std::string::npos);
+}
+
 TEST(SitePatterns, EverySite) {
   EXPECT_EQ(names("*").size(), 4U * 20U + 3U);
   EXPECT_EQ(names("*").front(), "embed");

@@ -31,6 +31,66 @@ constexpr std::string_view layer_prefix = "layers.";
 
 bool exists(SiteKinds kinds, SiteKind kind) { return (kinds >> static_cast<int>(kind) & 1U) != 0; }
 
+// Whether the name is what the pattern says, in which `*` stands for any text.
+bool matches(std::string_view pattern, std::string_view name) {
+  const auto star = pattern.find('*');
+  if (star == std::string_view::npos) return pattern == name;
+  if (name.substr(0, star) != pattern.substr(0, star)) return false;
+  const auto rest = pattern.substr(std::min(pattern.find_first_not_of('*', star), pattern.size()));
+  for (std::size_t at = star; at <= name.size(); ++at) {
+    if (matches(rest, name.substr(at))) return true;
+  }
+  return false;
+}
+
+struct Absence {
+  SiteKind kind;
+  std::string_view reason;
+  std::string_view instead;
+};
+
+constexpr std::array<Absence, 3> absences{{
+    {SiteKind::attn_norm, "only families with a norm before attention have it",
+     "attention reads layers.*.resid_pre itself there"},
+    {SiteKind::attn_raw, "only families with a norm after the module have it",
+     "what attention adds to the stream is layers.*.attn_out"},
+    {SiteKind::ffn_raw, "only families with a norm after the module have it",
+     "what the FFN adds to the stream is layers.*.ffn_out"},
+}};
+
+// Throws where the name is that of a kind that other families have.
+void refuse_absent(std::string_view wanted, SiteKinds kinds, std::string_view model) {
+  for (int k = 0; k < site_kind_count; ++k) {
+    const auto kind = static_cast<SiteKind>(k);
+    if (exists(kinds, kind) || site_kind_name(kind) != wanted) continue;
+    const auto why = std::find_if(absences.begin(), absences.end(),
+                                  [kind](const Absence& absence) { return absence.kind == kind; });
+    if (why == absences.end()) throw usage_error(str_cat(model, " has no ", wanted));
+    throw usage_error(str_cat(model, " has no ", wanted, ": ", why->reason),
+                      std::string(why->instead));
+  }
+}
+
+// "layers.0,1.q" was cut at its comma: throws where `parts` from `at` on look like that.
+void refuse_comma_in_layers(const std::vector<std::string>& parts, std::size_t at) {
+  std::string given(trim(parts[at]));
+  std::string meant = given;
+  if (!given.starts_with(layer_prefix) || given.find('.', layer_prefix.size()) != std::string::npos)
+    return;
+  constexpr std::string_view of_layers = "0123456789-|*";
+  for (std::size_t i = at + 1; i < parts.size(); ++i) {
+    const std::string_view part = trim(parts[i]);
+    const auto dot = part.find('.');
+    if (part.substr(0, dot).find_first_not_of(of_layers) != std::string_view::npos) return;
+    given.append(",").append(part);
+    meant.append("|").append(part);
+    if (dot == std::string_view::npos) continue;
+    throw usage_error(
+        str_cat("\"", given, "\" has a comma between its layers: commas separate sites"),
+        str_cat("write ", meant));
+  }
+}
+
 // Compares kinds without the layers, which are as good in one as in another.
 Error unknown_site(std::string_view pattern, std::int64_t layers, SiteKinds kinds) {
   const auto dot = pattern.rfind('.');
@@ -100,11 +160,11 @@ std::vector<std::int64_t> parse_layers(std::string_view text, std::int64_t count
   return layers;
 }
 
-void add_pattern(SiteSet& set, std::string_view pattern, SiteKinds kinds) {
+void add_pattern(SiteSet& set, std::string_view pattern, SiteKinds kinds, std::string_view model) {
   const std::int64_t count = set.layer_count();
   bool found = false;
   if (pattern == "*") {
-    add_pattern(set, "layers.*.*", kinds);
+    add_pattern(set, "layers.*.*", kinds, model);
     for (int k = 0; k < site_kind_count; ++k) {
       const auto kind = static_cast<SiteKind>(k);
       if (exists(kinds, kind) && !is_layer_site(kind)) set.add({kind, -1});
@@ -122,10 +182,10 @@ void add_pattern(SiteSet& set, std::string_view pattern, SiteKinds kinds) {
           str_cat("\"", rest.substr(0, dot), "\" of \"", pattern, "\" names no layer"),
           "a layer is a number, *, a range 2-5 or a list 2|5; negative numbers count from the end");
     }
+    refuse_absent(wanted, kinds, model);
     for (int k = 0; k < site_kind_count; ++k) {
       const auto kind = static_cast<SiteKind>(k);
-      if (!exists(kinds, kind) || !is_layer_site(kind) ||
-          (wanted != "*" && wanted != site_kind_name(kind)))
+      if (!exists(kinds, kind) || !is_layer_site(kind) || !matches(wanted, site_kind_name(kind)))
         continue;
       for (const std::int64_t layer : layers) {
         set.add({kind, layer});
@@ -164,15 +224,18 @@ SiteKinds site_kinds(const ModelConfig& config) {
 
 SiteSet::SiteSet(std::int64_t layer_count) : mask_(static_cast<std::size_t>(layer_count) + 1, 0) {}
 
-SiteSet SiteSet::parse(std::string_view patterns, std::int64_t layer_count, SiteKinds kinds) {
+SiteSet SiteSet::parse(std::string_view patterns, std::int64_t layer_count, SiteKinds kinds,
+                       std::string_view model) {
   SiteSet set(layer_count);
-  for (const std::string& part : split(patterns, ',')) {
-    const std::string_view pattern = trim(part);
+  const auto parts = split(patterns, ',');
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const std::string_view pattern = trim(parts[i]);
     if (pattern.empty()) {
       throw usage_error(str_cat("an empty site in \"", patterns, "\""),
                         "sites look like layers.*.resid_post, layers.3.attn_probs, logits");
     }
-    add_pattern(set, pattern, kinds);
+    refuse_comma_in_layers(parts, i);
+    add_pattern(set, pattern, kinds, model);
   }
   return set;
 }

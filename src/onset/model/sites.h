@@ -64,13 +64,14 @@ struct ModelConfig;
 
 // A set of sites, from patterns separated by commas: "layers.*.resid_post,layers.3.attn_probs,
 // logits". A layer is a number, `*`, a range `2-5` or a list `2|5`; negative numbers count from the
-// end; the kind may be `*`, and `*` alone is every site. `kinds` limits what exists. A pattern that
-// names nothing is a usage error with the nearest names.
+// end; the kind may hold `*` for any text ("layers.3.attn_*"), and `*` alone is every site. `kinds`
+// limits what exists, and `model` names what has these kinds, for messages. A pattern that names
+// nothing is a usage error with the nearest names, or with the reason where other families have it.
 class SiteSet {
  public:
   explicit SiteSet(std::int64_t layer_count);
   static SiteSet parse(std::string_view patterns, std::int64_t layer_count,
-                       SiteKinds kinds = all_site_kinds);
+                       SiteKinds kinds = all_site_kinds, std::string_view model = "the model");
 
   void add(SiteId site);
   void add_all_layers(SiteKind kind);
