@@ -73,25 +73,32 @@ at::Tensor fused_attention(const AttentionInput& input, Compute compute) {
   return out.permute({2, 0, 1, 3}).reshape({queries, heads, dim}).to(input.q.scalar_type());
 }
 
-at::Tensor explicit_attention(const AttentionInput& input, const AttentionHook& on_scores,
-                              const AttentionHook& on_probs) {
+at::Tensor attention_scores(const AttentionInput& input) {
   const std::int64_t queries = input.q.size(0);
   const std::int64_t heads = input.q.size(1);
   const std::int64_t dim = input.q.size(2);
   const std::int64_t groups = input.k.size(0);
   const std::int64_t keys = input.k.size(1);
   const at::Tensor q = input.q.view({queries, groups, heads / groups, dim}).permute({1, 2, 0, 3});
-  at::Tensor scores = at::matmul(q, input.k.unsqueeze(1).transpose(2, 3))
-                          .mul(input.scale)
-                          .reshape({heads, queries, keys});
-  scores = soft_cap(scores, input.softcap);
-  scores = scores.masked_fill(visible(queries, keys, input.window).logical_not(),
-                              -std::numeric_limits<double>::infinity());
-  scores = on_scores(std::move(scores));
+  const at::Tensor scores = at::matmul(q, input.k.unsqueeze(1).transpose(2, 3))
+                                .mul(input.scale)
+                                .reshape({heads, queries, keys});
+  return soft_cap(scores, input.softcap)
+      .masked_fill(visible(queries, keys, input.window).logical_not(),
+                   -std::numeric_limits<double>::infinity());
+}
+
+at::Tensor explicit_attention(const AttentionInput& input, const AttentionHook& on_scores,
+                              const AttentionHook& on_probs) {
+  const std::int64_t queries = input.q.size(0);
+  const std::int64_t heads = input.q.size(1);
+  const std::int64_t groups = input.k.size(0);
+  const std::int64_t keys = input.k.size(1);
+  const at::Tensor scores = on_scores(attention_scores(input));
   const at::Tensor probs = on_probs(at::softmax(scores, -1));
   const at::Tensor out =
       at::matmul(probs.view({groups, heads / groups, queries, keys}), input.v.unsqueeze(1));
-  return out.permute({2, 0, 1, 3}).reshape({queries, heads, dim});
+  return out.permute({2, 0, 1, 3}).reshape({queries, heads, input.v.size(2)});
 }
 
 }  // namespace onset

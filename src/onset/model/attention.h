@@ -25,6 +25,10 @@ struct AttentionInput {
 // blocks of queries.
 [[nodiscard]] at::Tensor fused_attention(const AttentionInput& input, Compute compute);
 
+// [H, T, S]: scale * q k^T, soft-capped, and -inf where a query does not see the key. `v` is not
+// looked at.
+[[nodiscard]] at::Tensor attention_scores(const AttentionInput& input);
+
 // Called with scores or probabilities [H, T, S]; returns what to go on with.
 using AttentionHook = std::function<at::Tensor(at::Tensor)>;
 
