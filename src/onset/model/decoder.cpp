@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <stdexcept>
 
 #include "onset/base/error.h"
 #include "onset/model/attention.h"
@@ -47,11 +48,15 @@ struct Decoder::Pass {
   std::span<const SequenceInput> batch;
   std::vector<SequenceRows> sequences;
   std::int64_t rows = 0;
+  std::int64_t layers = 0;  // blocks to run
   const Hooks* hooks = nullptr;
   std::vector<RopeTable> ropes;  // of each of the configuration's RoPE sets
 
   Pass(const Decoder& decoder, std::span<const SequenceInput> inputs, const Hooks* asked)
-      : batch(inputs), sequences(pack(inputs, decoder.config_)), hooks(asked) {
+      : batch(inputs),
+        sequences(pack(inputs, decoder.config_)),
+        layers(decoder.config_.layer_count()),
+        hooks(asked) {
     rows = sequences.back().row + sequences.back().count;
     for (const RopeConfig& rope : decoder.config_.ropes) {
       std::vector<RopeFrequencies> frequencies;
@@ -120,10 +125,18 @@ Decoder::Decoder(const Checkpoint& checkpoint, const ModelConfig& config,
 }
 
 ForwardResult Decoder::forward(std::span<const SequenceInput> batch, LogitRows rows,
-                               const Hooks* hooks) const {
+                               const Hooks* hooks, std::optional<std::int64_t> layers) const {
   require_input(!batch.empty(), "a forward call without sequences");
   rebuild_caches(batch, hooks);
   Pass pass(*this, batch, hooks);
+  if (layers && *layers < pass.layers) {
+    const bool cached = std::any_of(batch.begin(), batch.end(),
+                                    [](const auto& input) { return input.cache != nullptr; });
+    if (rows != LogitRows::none || cached || *layers < 0) {
+      throw std::logic_error("a pass over the first blocks has neither logits nor caches");
+    }
+    pass.layers = *layers;
+  }
   return run(pass, rows);
 }
 
@@ -149,8 +162,8 @@ void Decoder::rebuild_caches(std::span<const SequenceInput> batch, const Hooks* 
 ForwardResult Decoder::run(Pass& pass, LogitRows rows) const {
   read_ahead(0);
   at::Tensor stream = pass.at(SiteKind::embed, -1, embed(pass.batch));
-  for (std::int64_t layer = 0; layer < config_.layer_count(); ++layer) {
-    read_ahead(layer + 1);
+  for (std::int64_t layer = 0; layer < pass.layers; ++layer) {
+    if (layer + 1 < pass.layers) read_ahead(layer + 1);
     stream = block(pass, layer, std::move(stream));
     drop_behind(layer);
   }
@@ -218,9 +231,16 @@ at::Tensor Decoder::attention(const Pass& pass, std::int64_t layer, const at::Te
   const bool explicit_softmax =
       pass.wants(SiteKind::attn_scores, layer) || pass.wants(SiteKind::attn_probs, layer);
 
+  // A token that sees itself alone takes its own value whole, whatever the score.
+  const bool alone =
+      !explicit_softmax &&
+      std::all_of(pass.batch.begin(), pass.batch.end(), [](const SequenceInput& given) {
+        return given.cache == nullptr && given.ids.size() == 1;
+      });
   std::vector<at::Tensor> heads;
   heads.reserve(pass.sequences.size());
-  for (std::size_t s = 0; s < pass.sequences.size(); ++s) {
+  if (alone) heads.push_back(v.repeat_interleave(q.size(1) / v.size(1), 1));
+  for (std::size_t s = 0; !alone && s < pass.sequences.size(); ++s) {
     const SequenceRows& rows = pass.sequences[s];
     AttentionInput attend{.q = q.narrow(0, rows.row, rows.count),
                           .k = k.narrow(0, rows.row, rows.count),

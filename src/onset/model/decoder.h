@@ -8,6 +8,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -58,8 +59,11 @@ class Decoder {
   // With longrope, a sequence that grows past the original context gets other frequencies at all
   // its positions: its cache is then made anew first, by a pass with the interventions and without
   // the observers.
+  // `layers`: how many blocks are run; fewer than all for callers that look at the first ones only,
+  // then without logits and caches.
   [[nodiscard]] ForwardResult forward(std::span<const SequenceInput> batch, LogitRows rows,
-                                      const Hooks* hooks = nullptr) const;
+                                      const Hooks* hooks = nullptr,
+                                      std::optional<std::int64_t> layers = std::nullopt) const;
 
   [[nodiscard]] const ModelConfig& config() const { return config_; }
   [[nodiscard]] const ModelWeights& weights() const { return weights_; }

@@ -46,6 +46,7 @@ class Hooks {
   void observe(const SiteSet& sites, Observer observer);
   void intervene(const SiteSet& sites, Intervention intervention);
 
+  [[nodiscard]] std::int64_t layer_count() const { return wanted_.layer_count(); }
   // The interventions alone, for a pass whose states nobody is to see.
   [[nodiscard]] Hooks without_observers() const;
 
