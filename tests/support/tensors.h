@@ -12,7 +12,7 @@
 
 namespace onset::testing {
 
-// A safetensors file of float32 and int64 tensors.
+// A safetensors file of float32, int32 and int64 tensors.
 class ReferenceTensors {
  public:
   explicit ReferenceTensors(const std::filesystem::path& path) : file_(read_safetensors(path)) {}
@@ -21,7 +21,9 @@ class ReferenceTensors {
   [[nodiscard]] at::Tensor get(const std::string& name) const {
     const TensorInfo* info = find(name);
     if (info == nullptr) throw std::runtime_error("no reference tensor " + name);
-    const at::ScalarType type = info->dtype == DType::i64 ? at::kLong : at::kFloat;
+    const at::ScalarType type = info->dtype == DType::i64   ? at::kLong
+                                : info->dtype == DType::i32 ? at::kInt
+                                                            : at::kFloat;
     at::Tensor tensor = at::empty(info->shape, at::TensorOptions().dtype(type));
     const auto bytes = file_.file.bytes().subspan(info->offset, info->bytes);
     std::memcpy(tensor.mutable_data_ptr(), bytes.data(), bytes.size());
