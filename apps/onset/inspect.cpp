@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <utility>
@@ -142,12 +143,52 @@ std::string named_architecture(const Checkpoint& checkpoint) {
   return found != config.end() && found->is_string() ? found->get<std::string>() : "not said";
 }
 
+// A tokenizer's file, or a folder without a file that may hold weights: those are to be opened, and
+// what is wrong with them is to be said.
+bool holds_no_weights(const std::filesystem::path& model) {
+  std::error_code failed;
+  if (std::filesystem::is_regular_file(model, failed)) {
+    return model.extension() == ".json" || model.extension() == ".model";
+  }
+  constexpr std::array<std::string_view, 7> endings{".safetensors", ".gguf", ".bin",    ".pt",
+                                                    ".pth",         ".h5",   ".msgpack"};
+  for (std::filesystem::directory_iterator entry(model, failed), end; !failed && entry != end;
+       entry.increment(failed)) {
+    const auto name = entry->path().filename().string();
+    if (name.ends_with(".safetensors.index.json") ||
+        std::any_of(endings.begin(), endings.end(),
+                    [&name](std::string_view ending) { return name.ends_with(ending); })) {
+      return false;
+    }
+  }
+  return !failed;
+}
+
+// Of a tokenizer alone; nothing where `model` is something else.
+std::optional<InspectReport> examine_tokenizer_alone(const std::string& model,
+                                                     const Error& problem) {
+  if (problem.kind() != ErrorKind::input || !holds_no_weights(model)) return std::nullopt;
+  InspectReport report;
+  try {
+    report.tokenizer = Tokenizer::open(model);
+  } catch (const Error&) {
+    return std::nullopt;  // what is wrong with the model says more
+  }
+  report.weights_problem = problem.what();
+  return report;
+}
+
 InspectReport examine(const std::string& model) {
   InspectReport report;
-  report.checkpoint = Checkpoint::open(model);
-  report.architecture = named_architecture(report.checkpoint);
   try {
-    report.config = read_config(report.checkpoint);
+    report.checkpoint = Checkpoint::open(model);
+  } catch (const Error& error) {
+    if (auto alone = examine_tokenizer_alone(model, error)) return std::move(*alone);
+    throw;
+  }
+  report.architecture = named_architecture(*report.checkpoint);
+  try {
+    report.config = read_config(*report.checkpoint);
     report.architecture = report.config->architecture;
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::input) throw;
@@ -159,10 +200,14 @@ InspectReport examine(const std::string& model) {
     if (error.kind() != ErrorKind::input) throw;
     report.tokenizer_problem = error.what();
   }
-  report.parameters = parameter_count(report.checkpoint);
-  report.layers_in_files = layers_in(report.checkpoint);
-  report.types = type_rows(report.checkpoint);
-  report.memory = memory_need(report.checkpoint, report.config);
+  report.parameters = parameter_count(*report.checkpoint);
+  report.layers_in_files = layers_in(*report.checkpoint);
+  report.types = type_rows(*report.checkpoint);
+  report.memory = memory_need(*report.checkpoint, report.config);
+  if (report.checkpoint->tensors().empty()) {
+    report.weights_problem =
+        report.tokenizer ? "the file holds a vocabulary and no tensors" : "there are no tensors";
+  }
   return report;
 }
 
@@ -172,7 +217,8 @@ int run_inspect(const Invocation& invocation) {
   InspectOptions options;
   CommandLine line("inspect", "MODEL [options]",
                    "Says what a model is made of: architecture, parameters, types, tokenizer with "
-                   "its BOS and EOS policy and chat format, and the memory it needs.",
+                   "its BOS and EOS policy and chat format, and the memory it needs. A tokenizer "
+                   "without weights is shown as far as it goes.",
                    invocation.arguments);
   options.declare(line);
   if (!line.parse()) return print_help(line);
@@ -185,13 +231,17 @@ int run_inspect(const Invocation& invocation) {
   if (const auto problem = layers_problem(report); !problem.empty()) {
     Console(options.output.quiet).warn(problem);
   }
+  if (options.verify && !report.weights_problem.empty()) {
+    throw input_error("--verify has no weights to read: " + report.weights_problem,
+                      "leave --verify out to see the tokenizer");
+  }
   if (options.verify) {
     Console console(options.output.quiet);
     // Reading and judging overlap with two threads even on one core's worth of work.
     const int threads =
         options.threads > 0 ? static_cast<int>(options.threads) : std::max(2, available_cores());
     report.verification = verify_tensors(
-        report.checkpoint, threads, [&console](std::int64_t done, std::int64_t total) {
+        *report.checkpoint, threads, [&console](std::int64_t done, std::int64_t total) {
           console.progress("verifying MB", done / 1'000'000, total / 1'000'000);
         });
   }

@@ -25,6 +25,18 @@ std::optional<std::string> chat_name(const Tokenizer& tokenizer) {
   return format ? std::optional<std::string>(format->name) : std::nullopt;
 }
 
+std::vector<TokenId> special_tokens(const Tokenizer& tokenizer) {
+  std::vector<TokenId> ids;
+  for (TokenId id = 0; id < tokenizer.vocabulary_size(); ++id) {
+    if (tokenizer.is_special(id)) ids.push_back(id);
+  }
+  return ids;
+}
+
+std::vector<TensorInfo> tensors_of(const InspectReport& report) {
+  return report.checkpoint ? report.checkpoint->tensors() : std::vector<TensorInfo>();
+}
+
 OrderedJson token_json(const Tokenizer& tokenizer, TokenId id) {
   return {{"id", id}, {"piece", valid_utf8(tokenizer.piece(id))}};
 }
@@ -37,6 +49,7 @@ OrderedJson tokenizer_json(const InspectReport& report) {
   for (const auto id : special.eos) eos.push_back(token_json(tokenizer, id));
   OrderedJson result{{"description", valid_utf8(tokenizer.description())},
                      {"vocabulary", tokenizer.vocabulary_size()},
+                     {"special_tokens", special_tokens(tokenizer).size()},
                      {"bos", special.bos ? token_json(tokenizer, *special.bos) : nullptr},
                      {"add_bos", special.add_bos},
                      {"eos", eos},
@@ -65,7 +78,7 @@ void add_check(OrderedJson& row, const TensorCheck& check) {
 
 OrderedJson tensor_rows(const InspectReport& report) {
   OrderedJson rows = OrderedJson::array();
-  const auto& tensors = report.checkpoint.tensors();
+  const auto tensors = tensors_of(report);
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     OrderedJson row{{"name", valid_utf8(tensors[i].name)},
                     {"dtype", dtype_info(tensors[i].dtype).name},
@@ -80,7 +93,7 @@ OrderedJson tensor_rows(const InspectReport& report) {
 OrderedJson verify_json(const InspectReport& report) {
   OrderedJson problems = OrderedJson::array();
   std::int64_t judged = 0;
-  const auto& tensors = report.checkpoint.tensors();
+  const auto tensors = tensors_of(report);
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const auto& check = report.verification->tensors[i];
     judged += check.judged ? 1 : 0;
@@ -104,8 +117,9 @@ std::string entry(const std::string& name, const std::string& text) {
 
 std::string architecture_text(const InspectReport& report) {
   if (!report.config) {
-    return message_text(str_cat(fit(printable(report.architecture, true), 100, true),
-                                ", which onset cannot compute: ", report.config_problem));
+    auto name = fit(printable(report.architecture, true), 100, true);
+    if (!report.weights_problem.empty()) return name;
+    return message_text(str_cat(name, ", which onset cannot compute: ", report.config_problem));
   }
   const auto& config = *report.config;
   std::string text =
@@ -142,8 +156,17 @@ std::string tokenizer_text(const InspectReport& report) {
   if (tokenizer.chat_template()) {
     chat = chat_name(tokenizer).value_or("a template that onset does not know");
   }
-  return entry("tokenizer", printable(tokenizer.description(), utf8_locale())) + entry("BOS", bos) +
-         entry("EOS", eos.empty() ? "none" : eos) + entry("chat format", chat);
+  constexpr std::size_t most_named = 6;
+  const auto ids = special_tokens(tokenizer);
+  std::string specials = str_cat(ids.size());
+  for (std::size_t i = 0; i < std::min(ids.size(), most_named); ++i) {
+    specials += (i == 0 ? ": " : ", ") + token_text(tokenizer, ids[i]);
+  }
+  if (ids.size() > most_named) specials += ", ..";
+  return entry("tokenizer", printable(tokenizer.description(), utf8_locale())) +
+         entry("vocabulary", grouped(tokenizer.vocabulary_size()) + " ids") +
+         entry("special", specials) + entry("BOS", bos) + entry("EOS", eos.empty() ? "none" : eos) +
+         entry("chat format", chat);
 }
 
 std::string memory_text(const MemoryNeed& memory) {
@@ -167,7 +190,7 @@ std::string memory_text(const MemoryNeed& memory) {
 }
 
 std::string tensors_text(const InspectReport& report) {
-  const auto& tensors = report.checkpoint.tensors();
+  const auto tensors = tensors_of(report);
   std::string text = "\n" + pad_right("tensor", 46) + " " + pad_right("type", 7) +
                      pad_right("shape", 15) + pad_left("bytes", 10) + "\n";
   for (const auto& tensor : tensors) {
@@ -182,7 +205,7 @@ std::string tensors_text(const InspectReport& report) {
 
 std::string verify_text(const InspectReport& report) {
   const auto& verification = *report.verification;
-  const auto& tensors = report.checkpoint.tensors();
+  const auto tensors = tensors_of(report);
   float low = std::numeric_limits<float>::infinity();
   float high = -low;
   std::size_t bad = 0;
@@ -209,6 +232,19 @@ std::string verify_text(const InspectReport& report) {
   return entry("verified", text) + rows;
 }
 
+OrderedJson described_model(const InspectReport& report) {
+  if (report.config) return model_json(*report.config, *report.checkpoint);
+  if (!report.checkpoint) return {{"architecture", nullptr}, {"format", nullptr}};
+  return {{"architecture", valid_utf8(report.architecture)},
+          {"format", format_name(*report.checkpoint)}};
+}
+
+std::string weights_text(const InspectReport& report) {
+  return str_cat("none: ", message_text(report.weights_problem),
+                 report.tokenizer ? "; onset tokenize works with the tokenizer, " : "; ",
+                 "scan and capture need the weights with their configuration");
+}
+
 }  // namespace
 
 std::string layers_problem(const InspectReport& report) {
@@ -229,17 +265,18 @@ OrderedJson inspect_json(const InspectReport& report, OrderedJson run) {
                      {"elements", row.elements},
                      {"bytes", row.bytes}});
   }
-  OrderedJson model = report.config ? model_json(*report.config, report.checkpoint)
-                                    : OrderedJson{{"architecture", valid_utf8(report.architecture)},
-                                                  {"format", format_name(report.checkpoint)}};
+  OrderedJson model = described_model(report);
   model["supported"] = report.config.has_value();
-  model["problem"] =
-      report.config ? OrderedJson(nullptr) : OrderedJson(valid_utf8(report.config_problem));
+  const auto& problem = report.checkpoint ? report.config_problem : report.weights_problem;
+  model["problem"] = report.config ? OrderedJson(nullptr) : OrderedJson(valid_utf8(problem));
   model["parameters"] = report.parameters;
   model["layers_in_files"] =
       report.layers_in_files ? OrderedJson(*report.layers_in_files) : OrderedJson(nullptr);
   const auto& memory = report.memory;
   OrderedJson result{{"run", std::move(run)}, {"model", std::move(model)}, {"types", types}};
+  result["weights_problem"] = report.weights_problem.empty()
+                                  ? OrderedJson(nullptr)
+                                  : OrderedJson(valid_utf8(report.weights_problem));
   result["tokenizer"] = tokenizer_json(report);
   result["tokenizer_problem"] =
       report.tokenizer ? OrderedJson(nullptr) : OrderedJson(valid_utf8(report.tokenizer_problem));
@@ -266,9 +303,12 @@ std::string inspect_text(const InspectReport& report, const std::string& model) 
              pad_right(row.tensors == 1 ? " tensor" : " tensors", 8) +
              pad_left(human_bytes(static_cast<double>(row.bytes)), 10) + "\n";
   }
-  std::string text = entry(
-      "model", str_cat(printable(model, utf8_locale()), " (", format_name(report.checkpoint), ")"));
-  text += entry("architecture", architecture_text(report));
+  const auto kind = report.checkpoint ? format_name(*report.checkpoint) : "a tokenizer alone";
+  std::string text = entry("model", str_cat(printable(model, utf8_locale()), " (", kind, ")"));
+  if (report.checkpoint) text += entry("architecture", architecture_text(report));
+  if (!report.weights_problem.empty()) {
+    return text + entry("weights", weights_text(report)) + tokenizer_text(report);
+  }
   text += entry("parameters", grouped(report.parameters));
   text += types;
   text += tokenizer_text(report);

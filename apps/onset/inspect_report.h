@@ -36,7 +36,8 @@ struct MemoryNeed {
 };
 
 struct InspectReport {
-  Checkpoint checkpoint;
+  std::optional<Checkpoint> checkpoint;  // nothing for a tokenizer alone
+  std::string weights_problem;           // why there are no weights
   std::string architecture;
   std::optional<ModelConfig> config;
   std::string config_problem;  // why there is no config

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "app/program.h"
+#include "checkpoint/files.h"
 #include "onset/base/error.h"
 #include "onset/checkpoint/safetensors.h"
 
@@ -151,6 +152,71 @@ TEST(Inspect, UnknownArchitecturesAreListedAllTheSame) {
   const auto table = run_onset({"inspect", folder.path().string()});
   EXPECT_EQ(table.code, 0);
   EXPECT_NE(table.out.find("strange_net"), std::string::npos);
+}
+
+TEST(Inspect, ATokenizerAloneIsShown) {
+  const TemporaryFolder folder;
+  const auto tokenizer = unpacked("tokenizers/qwen3");
+  for (const char* name : {"tokenizer.json", "tokenizer_config.json"}) {
+    std::filesystem::copy_file(tokenizer / name, folder.path() / name);
+  }
+  const auto path = folder.path().string();
+  const auto outcome = run_onset({"inspect", path, "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.error;
+  const auto found = outcome.json();
+  EXPECT_NE(found["weights_problem"].get<std::string>().find("config.json is missing"),
+            std::string::npos);
+  EXPECT_EQ(found["model"]["supported"], false);
+  EXPECT_TRUE(found["model"]["architecture"].is_null());
+  EXPECT_EQ(found["tokenizer"]["vocabulary"], 151669);
+  EXPECT_EQ(found["tokenizer"]["special_tokens"], 14);
+  EXPECT_EQ(found["tokenizer"]["chat_format"], "qwen3");
+  const auto table = run_onset({"inspect", path, "--tensors"});
+  EXPECT_EQ(table.code, 0) << table.error;
+  EXPECT_NE(table.out.find("(a tokenizer alone)"), std::string::npos) << table.out;
+  EXPECT_NE(table.out.find("151643 \"<|endoftext|>\""), std::string::npos) << table.out;
+  EXPECT_EQ(run_onset({"inspect", path + "/tokenizer.json"}).code, 0);
+  expect_refusal(run_onset({"inspect", path, "--verify"}), 1, "no weights to read");
+  expect_refusal(run_onset({"scan", path}), 1, "onset tokenize and onset inspect work with it");
+  // With the configuration, the weights alone are missing; weights that are there are looked at.
+  static_cast<void>(folder.write("config.json", read_file(model_path("qwen3/config.json"))));
+  EXPECT_NE(run_onset({"inspect", path}).out.find("has neither model.safetensors"),
+            std::string::npos);
+  static_cast<void>(folder.write("model.safetensors", "damaged"));
+  expect_refusal(run_onset({"inspect", path}), 1, "model.safetensors");
+}
+
+TEST(Inspect, AVocabularyWithoutWeightsIsShown) {
+  GgufBuilder file;
+  std::string pieces;
+  std::string types;
+  for (const char* piece : {"<s>", "a", "b"}) {
+    GgufBuilder::append_string(pieces, piece);
+    append<std::int32_t>(types, *piece == '<' ? 3 : 1);
+  }
+  std::string merges;
+  file.text("general.architecture", "llama")
+      .text("tokenizer.ggml.model", "gpt2")
+      .text("tokenizer.ggml.pre", "smollm")
+      .array("tokenizer.ggml.tokens", 8, 3, pieces)
+      .array("tokenizer.ggml.token_type", 5, 3, types)
+      .array("tokenizer.ggml.merges", 8, 0, merges);
+  const TemporaryFolder folder;
+  const auto path = folder.write("vocabulary.gguf", file.build(0)).string();
+  const auto outcome = run_onset({"inspect", path, "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.error;
+  const auto found = outcome.json();
+  EXPECT_EQ(found["weights_problem"], "the file holds a vocabulary and no tensors");
+  EXPECT_EQ(found["model"]["architecture"], "llama");
+  EXPECT_EQ(found["tokenizer"]["vocabulary"], 3);
+  EXPECT_EQ(found["tokenizer"]["special_tokens"], 1);
+  const auto table = run_onset({"inspect", path});
+  EXPECT_NE(table.out.find("none: the file holds a vocabulary and no tensors"), std::string::npos)
+      << table.out;
+  expect_refusal(run_onset({"scan", path}), 1, "a vocabulary without weights");
+  expect_refusal(run_onset({"inspect", path, "--verify"}), 1, "no weights to read");
+  EXPECT_EQ(run_onset({"tokenize", path, "--text", "ab"}).json_lines()[0]["ids"],
+            OrderedJson::array({1, 2}));
 }
 
 TEST(Inspect, VerifyFindsWhatIsNotFinite) {

@@ -53,10 +53,15 @@ std::string first_ending(const std::vector<std::string>& names, std::string_view
 Error no_config(const fs::path& folder) {
   const auto names = file_names(folder);
   std::string hint = "give a folder as Hugging Face writes it, or a .gguf file";
+  const auto named = [&names](const char* name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
   if (const std::string gguf = first_ending(names, ".gguf"); !gguf.empty()) {
     hint = str_cat("it holds a GGUF file: give ", (folder / gguf).string());
   } else if (is_there(folder / "adapter_config.json")) {
     hint = "it is an adapter: give the model it was trained on, and this folder with --adapter";
+  } else if (named("tokenizer.json") || named("tokenizer.model") || named("merges.txt")) {
+    hint = "it holds a tokenizer: onset tokenize and onset inspect work with it as it is";
   }
   return input_error(str_cat(folder.string(), ": is no model folder: config.json is missing"),
                      hint);

@@ -167,6 +167,11 @@ void read_windows(const Family& family, const Metadata& metadata, const std::vec
 }  // namespace
 
 ModelConfig read_gguf_config(const Checkpoint& checkpoint, const std::string& where) {
+  if (checkpoint.tensors().empty()) {
+    throw input_error(where + ": holds no tensors: a vocabulary without weights",
+                      "onset tokenize and onset inspect work with it as it is; give a file with "
+                      "weights here");
+  }
   const Json& values = checkpoint.config();
   const auto architecture = find_string(values, "general.architecture", where);
   require_input(architecture.has_value(), where, ": key \"general.architecture\" is missing");
