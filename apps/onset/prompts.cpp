@@ -204,13 +204,11 @@ PromptEncoder::PromptEncoder(std::filesystem::path model, const PromptOptions& o
     : model_(std::move(model)),
       choice_(options.bos),
       chat_(options.chat),
-      format_name_(options.chat_format),
       config_bos_(config.bos),
       vocabulary_(config.vocabulary),
       context_(config.context),
-      log_(std::move(log)) {
-  if (!format_name_.empty()) format_ = chat_format(format_name_);
-}
+      log_(std::move(log)),
+      chats_(options.chat_format) {}
 
 const Tokenizer& PromptEncoder::tokenizer() {
   if (!tokenizer_) {
@@ -219,26 +217,17 @@ const Tokenizer& PromptEncoder::tokenizer() {
   return *tokenizer_;
 }
 
-const ChatFormat& PromptEncoder::format() {
-  if (!format_) {
-    format_ = chat_format_of(tokenizer());
-    if (const auto caution = chat_template_caution(tokenizer())) log_.warning(*caution);
-  }
-  return *format_;
-}
-
 std::string PromptEncoder::text_of(const PromptSource& source) {
   if (const auto* chat = std::get_if<ChatMessages>(&source.content)) {
     try {
-      return render_chat(format(), chat->messages, chat->options);
+      return chats_.write(tokenizer(), chat->messages, chat->options, log_);
     } catch (const Error& error) {
       throw Error(error.kind(), str_cat(source.where, ": ", error.what()), error.hint());
     }
   }
   const auto& text = std::get<std::string>(source.content);
   if (!chat_) return text;
-  const OrderedJson message{{"role", "user"}, {"content", valid_utf8(text)}};
-  return render_chat(format(), OrderedJson::array({message}));
+  return chats_.write(tokenizer(), user_message(text), {}, log_);
 }
 
 EncodedPrompt PromptEncoder::encode(const PromptSource& source) {

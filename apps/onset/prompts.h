@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "chats.h"
 #include "onset/base/json.h"
 #include "onset/base/log.h"
 #include "onset/model/config.h"
@@ -87,7 +88,6 @@ class PromptEncoder {
 
  private:
   [[nodiscard]] std::string text_of(const PromptSource& source);
-  [[nodiscard]] const ChatFormat& format();
   void add_bos(EncodedPrompt& prompt, std::optional<std::int64_t> token);
   void add_pieces(EncodedPrompt& prompt) const;
   void check(EncodedPrompt& prompt, const std::string& where) const;
@@ -95,14 +95,13 @@ class PromptEncoder {
   std::filesystem::path model_;
   BosChoice choice_;
   bool chat_;
-  std::string format_name_;
   std::optional<std::int64_t> config_bos_;
   std::int64_t vocabulary_;
   std::int64_t context_;
   Log log_;
   std::optional<std::int64_t> bos_;
   std::optional<Tokenizer> tokenizer_;
-  std::optional<ChatFormat> format_;
+  ChatWriter chats_;
 };
 
 }  // namespace onset::app

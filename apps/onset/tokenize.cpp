@@ -103,14 +103,12 @@ class Job {
   Job(const std::string& model, const TokenizeOptions& options)
       : options_(options),
         tokenizer_(open_tokenizer(model, no_tokenizer_hint)),
-        writer_(options.output.output) {
-    if (!options.chat_format.empty()) format_ = chat_format(options.chat_format);
-  }
+        writer_(options.output.output),
+        chats_(options.chat_format) {}
 
   void encode(std::string_view text) {
     if (options_.chat) {
-      const OrderedJson message{{"role", "user"}, {"content", valid_utf8(text)}};
-      encode_chat({OrderedJson::array({message}), {}});
+      encode_chat({user_message(text), {}});
       return;
     }
     write(tokenizer_.encode(text,
@@ -120,11 +118,8 @@ class Job {
 
   // The template writes the BOS itself where the family has one: it is not put there twice.
   void encode_chat(const ChatMessages& chat) {
-    if (!format_) {
-      format_ = chat_format_of(tokenizer_);
-      if (const auto caution = chat_template_caution(tokenizer_)) Console(true).warn(*caution);
-    }
-    const std::string text = render_chat(*format_, chat.messages, chat.options);
+    Console console(true);
+    const std::string text = chats_.write(tokenizer_, chat.messages, chat.options, console.log());
     auto ids = tokenizer_.encode(text, {.parse_special = !options_.literal});
     const auto& special = tokenizer_.special();
     const bool begun = !ids.empty() && special.bos == ids.front();
@@ -165,7 +160,7 @@ class Job {
   const TokenizeOptions& options_;
   Tokenizer tokenizer_;
   ResultWriter writer_;
-  std::optional<ChatFormat> format_;
+  ChatWriter chats_;
   std::string line_;
 };
 

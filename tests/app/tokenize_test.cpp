@@ -209,6 +209,35 @@ TEST(Tokenize, AnEditedChatTemplateIsSaid) {
   EXPECT_EQ(named.error, "");
 }
 
+std::size_t times(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+TEST(Tokenize, ANamedFormatWhoseMarkersAreNoTokensIsSaidOnce) {
+  const auto outcome = run_onset(
+      {"tokenize", llama(), "--chat", "--chat-format", "chatml", "--text", "hi", "--text", "ho"});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(times(outcome.error, "chat format chatml writes <|im_start|>, <|im_end|>"), 1U)
+      << outcome.error;
+  EXPECT_EQ(
+      run_onset({"tokenize", qwen(), "--chat", "--chat-format", "chatml", "--text", "hi"}).error,
+      "");
+}
+
+TEST(Tokenize, OptionsThatAFormatDoesNotReadAreSaidOnce) {
+  const TemporaryFolder folder;
+  const std::string row =
+      R"({"messages": [{"role": "user", "content": "a"}], "options": {"enable_thinking": false}})";
+  const auto path = folder.write("rows.jsonl", row + "\n" + row + "\n").string();
+  const auto outcome = run_onset({"tokenize", llama(), "--jsonl", path});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(times(outcome.error, "chat format llama3_1 does not read enable_thinking"), 1U)
+      << outcome.error;
+  EXPECT_EQ(run_onset({"tokenize", qwen(), "--jsonl", path}).error, "");
+}
+
 TEST(Tokenize, AChatFormatWithoutAChatIsRefused) {
   expect_refusal(run_onset({"tokenize", qwen(), "--chat-format", "qwen3", "--text", "hi"}), 2,
                  "--chat-format");

@@ -1,7 +1,11 @@
 #include "onset/tokenizer/chat.h"
 
+#include <algorithm>
+#include <map>
+
 #include "onset/base/error.h"
 #include "onset/base/file.h"
+#include "onset/base/strings.h"
 #include "tokenizer/vocabularies.h"
 
 namespace onset::testing {
@@ -124,6 +128,96 @@ TEST(Chat, EveryFormatHasItsRow) {
   }
 }
 
+std::string listed(const std::vector<std::string_view>& values) {
+  std::vector<std::string> texts(values.begin(), values.end());
+  return join(texts, ", ");
+}
+
+TEST(Chat, TheDocumentedTableIsTheTable) {
+  std::map<std::string, std::vector<std::string>> rows;
+  for (auto line : split(read_file(testing::data("../../docs/chat-formats.md")), '\n')) {
+    line.erase(std::remove(line.begin(), line.end(), '`'), line.end());
+    const auto cells = split(line, '|');
+    if (cells.size() == 7) rows[std::string(trim(cells[1]))] = cells;
+  }
+  EXPECT_EQ(rows.size(), chat_formats().size() + 2) << "the formats, a header and a rule";
+  for (const auto& format : chat_formats()) {
+    ASSERT_TRUE(rows.contains(std::string(format.name))) << format.name;
+    const auto& cells = rows[std::string(format.name)];
+    EXPECT_EQ(trim(cells[3]), listed(format.roles)) << format.name;
+    EXPECT_EQ(trim(cells[4]), listed(format.reads)) << format.name;
+  }
+}
+
+TEST(Chat, WhatAFormatDoesNotReadIsSaid) {
+  ChatOptions options;
+  options.enable_thinking = true;
+  options.date_string = "1 Jan 2025";
+  options.tools = OrderedJson::parse(R"([{"type": "function"}])");
+  const auto thoughtful =
+      OrderedJson::parse(R"([{"role": "assistant", "content": "a", "reasoning_content": "b"}])");
+  const auto said = unread_chat_options(chat_format("llama3_1"), thoughtful, options);
+  ASSERT_EQ(said.size(), 4U);
+  EXPECT_EQ(
+      said[0],
+      "chat format llama3_1 does not read enable_thinking, which has no effect; it is read by "
+      "qwen3");
+  EXPECT_NE(said[1].find("read by llama3_1_dated"), std::string::npos);
+  EXPECT_NE(said[2].find("does not read tools"), std::string::npos);
+  EXPECT_NE(said[3].find("does not read reasoning_content"), std::string::npos);
+  EXPECT_EQ(unread_chat_options(chat_format("qwen3"), thoughtful, options).size(), 1U);
+  EXPECT_TRUE(unread_chat_options(chat_format("llama3_1"), hello, {}).empty());
+}
+
+// What is documented as read makes a difference, and nothing else does.
+TEST(Chat, EveryFormatReadsWhatItsRowSays) {
+  const auto chat = OrderedJson::parse(
+      R"([{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"},
+          {"role": "user", "content": "c"}])");
+  ChatOptions changed[4];
+  changed[0].add_generation_prompt = false;
+  changed[1].enable_thinking = false;
+  changed[2].date_string = "1 Jan 2025";
+  changed[3].tools =
+      OrderedJson::parse(R"([{"type": "function", "function": {"name": "f", "parameters": {}}}])");
+  const std::string_view names[] = {"add_generation_prompt", "enable_thinking", "date_string",
+                                    "tools"};
+  for (const auto& format : chat_formats()) {
+    for (int i = 0; i < 4; ++i) {
+      const bool reads =
+          std::find(format.reads.begin(), format.reads.end(), names[i]) != format.reads.end();
+      EXPECT_EQ(render_chat(format, chat, changed[i]) != render_chat(format, chat), reads)
+          << format.name << ": " << names[i];
+    }
+  }
+}
+
+TEST(Chat, CallsOfToolsAreRefusedWhereTheyWouldBeDropped) {
+  const auto chat = OrderedJson::parse(
+      R"([{"role": "user", "content": "a"},
+          {"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": {}}}]}])");
+  const auto error = error_of([&] { return render_chat(chat_format("smollm2"), chat); });
+  EXPECT_NE(error.find("message 1: chat format smollm2 does not write tool_calls"),
+            std::string::npos)
+      << error;
+  EXPECT_NE(error.find("qwen3"), std::string::npos) << error;
+}
+
+TEST(Chat, MarkersAreTokensOfTheModelsTheyWereMadeFor) {
+  using Markers = std::vector<std::string_view>;
+  EXPECT_EQ(missing_chat_markers(chat_format("qwen3"), qwen3()), Markers());
+  EXPECT_EQ(missing_chat_markers(chat_format("llama3_1"), llama3()), Markers());
+  EXPECT_EQ(missing_chat_markers(chat_format("deepseek_r1"), opened("deepseek_v3")), Markers());
+  EXPECT_EQ(missing_chat_markers(chat_format("phi3_early"), opened("ggml/ggml-vocab-phi-3.gguf")),
+            Markers());
+  EXPECT_EQ(missing_chat_markers(chat_format("llama2"), opened("llama2_spm/tokenizer.model")),
+            Markers());
+  EXPECT_EQ(missing_chat_markers(chat_format("chatml"), llama3()),
+            (Markers{"<|im_start|>", "<|im_end|>"}));
+  EXPECT_EQ(missing_chat_markers(chat_format("mistral_v3"), opened("llama2_spm/tokenizer.model")),
+            (Markers{"[INST]", "[/INST]"}));
+}
+
 TEST(Chat, AnUnknownNameListsTheKnownOnes) {
   const auto message = error_of([] { return chat_format("qwen4").name; });
   EXPECT_NE(message.find("qwen4"), std::string::npos) << message;
@@ -141,6 +235,8 @@ TEST(Chat, AnUnknownRoleOrMissingContentIsNamed) {
   EXPECT_NE(render(R"([{"role": "user"}])").find("message 0: has no content"), std::string::npos);
   EXPECT_NE(render(R"([{"role": "user", "content": null}])").find("no content"), std::string::npos);
   EXPECT_NE(render(R"([{"role": "user", "content": [1]}])").find("is array"), std::string::npos);
+  EXPECT_NE(render(R"([{"role": "user", "content": [1]}])").find("into one string"),
+            std::string::npos);
   EXPECT_NE(render(R"([{"content": "a"}])").find("no role"), std::string::npos);
   EXPECT_NE(render(R"(["a"])").find("is string"), std::string::npos);
   EXPECT_NE(render(R"({"role": "user"})").find("should be an array"), std::string::npos);

@@ -1,6 +1,7 @@
 #include "onset/tokenizer/chat.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "onset/base/error.h"
 #include "onset/base/strings.h"
@@ -16,30 +17,51 @@ const Names user_only = {"user", "assistant"};
 const Names with_system = {"system", "user", "assistant"};
 const Names with_tools = {"system", "user", "assistant", "tool"};
 
+const Names reads_prompt = {"add_generation_prompt"};
+const Names reads_date = {"add_generation_prompt", "date_string"};
+const Names reads_calls = {"add_generation_prompt", "tool_calls"};
+const Names reads_tools_and_calls = {"add_generation_prompt", "tools", "tool_calls"};
+const Names reads_all_of_qwen3 = {"add_generation_prompt", "enable_thinking", "tools", "tool_calls",
+                                  "reasoning_content"};
+
+const Names chatml_markers = {"<|im_start|>", "<|im_end|>"};
+const Names llama3_markers = {"<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>",
+                              "<|eot_id|>"};
+const Names bos_and_eos = {"<s>", "</s>"};
+const Names inst_markers = {"<s>", "</s>", "[INST]", "[/INST]"};
+const Names deepseek_v2_markers = {"<\uFF5Cbegin\u2581of\u2581sentence\uFF5C>",
+                                   "<\uFF5Cend\u2581of\u2581sentence\uFF5C>"};
+const Names deepseek_markers = {"<\uFF5Cbegin\u2581of\u2581sentence\uFF5C>",
+                                "<\uFF5Cend\u2581of\u2581sentence\uFF5C>", "<\uFF5CUser\uFF5C>",
+                                "<\uFF5CAssistant\uFF5C>"};
+const Names phi3_markers = {"<|system|>", "<|user|>", "<|assistant|>", "<|end|>"};
+const Names phi3_early_markers = {"<s>", "<|user|>", "<|assistant|>", "<|end|>"};
+const Names gemma_markers = {"<bos>", "<start_of_turn>", "<end_of_turn>"};
+
 std::vector<ChatRow> chatml_rows() {
   return {
-      {{"smollm2", "ChatML with the default system text of SmolLM2"},
-       with_system,
+      {{"smollm2", "ChatML with the default system text of SmolLM2", with_system, reads_prompt,
+        chatml_markers},
        {"<|im_start|>", "You are a helpful AI assistant named SmolLM"},
        {},
        render_smollm2},
-      {{"qwen3", "ChatML with thinking and tools, as Qwen3"},
-       with_tools,
+      {{"qwen3", "ChatML with thinking and tools, as Qwen3", with_tools, reads_all_of_qwen3,
+        chatml_markers},
        {"<|im_start|>", "enable_thinking", "reasoning_content", "<args-json-object>"},
        {},
        render_qwen3},
-      {{"qwen2_5", "ChatML with the system text and tools of Qwen 2.5"},
-       with_tools,
+      {{"qwen2_5", "ChatML with the system text and tools of Qwen 2.5", with_tools,
+        reads_tools_and_calls, chatml_markers},
        {"<|im_start|>", "You are Qwen, created by Alibaba Cloud.", "<args-json-object>"},
        {},
        render_qwen2_5},
-      {{"qwen2", "ChatML with the default system text of Qwen 2"},
-       with_system,
+      {{"qwen2", "ChatML with the default system text of Qwen 2", with_system, reads_prompt,
+        chatml_markers},
        {"<|im_start|>system", "You are a helpful assistant.<|im_end|>"},
        {"Qwen", "tool"},
        render_qwen2},
-      {{"chatml", "ChatML without a system text of its own"},
-       with_system,
+      {{"chatml", "ChatML without a system text of its own", with_system, reads_prompt,
+        chatml_markers},
        {"<|im_start|>", "<|im_end|>", "message['role']", "message['content']"},
        {"You are", "tool", "think", "bos_token", "system", "trim", "strip", "loop."},
        render_chatml},
@@ -48,39 +70,41 @@ std::vector<ChatRow> chatml_rows() {
 
 std::vector<ChatRow> llama_rows() {
   return {
-      {{"llama3_1_dated", "Llama 3.1 to 3.3 Instruct, with the dates in the system turn"},
-       with_system,
+      {{"llama3_1_dated", "Llama 3.1 to 3.3 Instruct, with the dates in the system turn",
+        with_system, reads_date, llama3_markers},
        {"<|start_header_id|>", "<|eot_id|>", "Cutting Knowledge Date"},
        {},
        render_llama3_1_dated},
-      {{"llama3_1", "Llama 3 and 3.1 without the dates"},
-       with_system,
+      {{"llama3_1", "Llama 3 and 3.1 without the dates", with_system, reads_prompt, llama3_markers},
        {"<|start_header_id|>", "<|eot_id|>"},
        {},
        render_llama3_1},
-      {{"llama2", "Llama 2 chat"}, with_system, {"<<SYS>>", "[INST]"}, {}, render_llama2},
-      {{"mistral_v0_1", "Mistral 7B Instruct v0.1: a space behind every answer"},
-       user_only,
+      {{"llama2", "Llama 2 chat", with_system, Names(), bos_and_eos},
+       {"<<SYS>>", "[INST]"},
+       {},
+       render_llama2},
+      {{"mistral_v0_1", "Mistral 7B Instruct v0.1: a space behind every answer", user_only, Names(),
+        bos_and_eos},
        {"'[INST] ' + message['content'] + ' [/INST]'", "eos_token + ' '"},
        {},
        render_mistral_v0_1},
-      {{"mistral_v0_2", "Mistral 7B Instruct v0.2: no space before and behind an answer"},
-       user_only,
+      {{"mistral_v0_2", "Mistral 7B Instruct v0.2: no space before and behind an answer", user_only,
+        Names(), bos_and_eos},
        {"'[INST] ' + message['content'] + ' [/INST]'"},
        {"eos_token + ' '", "' ' + message"},
        render_mistral_v0_2},
-      {{"mistral_v1", "Mistral with spaces around [INST] and a system text in the first turn"},
-       with_system,
+      {{"mistral_v1", "Mistral with spaces around [INST] and a system text in the first turn",
+        with_system, Names(), bos_and_eos},
        {R"(" [INST] " + message["content"] + " [/INST]")"},
        {},
        render_mistral_v1},
-      {{"mistral_v3", "Mistral 7B Instruct v0.3: a space behind [INST], none before [/INST]"},
-       with_system,
+      {{"mistral_v3", "Mistral 7B Instruct v0.3: a space behind [INST], none before [/INST]",
+        with_system, Names(), inst_markers},
        {R"("[INST] " + message["content"] + "[/INST]")"},
        {},
        render_mistral_v3},
-      {{"mistral_tekken", "Mistral Nemo and later: no spaces around [INST]"},
-       with_system,
+      {{"mistral_tekken", "Mistral Nemo and later: no spaces around [INST]", with_system, Names(),
+        inst_markers},
        {R"("[INST]" + message["content"] + "[/INST]")"},
        {},
        render_mistral_tekken},
@@ -89,48 +113,44 @@ std::vector<ChatRow> llama_rows() {
 
 std::vector<ChatRow> other_rows() {
   return {
-      {{"deepseek_r1", "DeepSeek-R1 and its distills: earlier thoughts cut, the next one opened"},
-       with_tools,
+      {{"deepseek_r1", "DeepSeek-R1 and its distills: earlier thoughts cut, the next one opened",
+        with_tools, reads_calls, deepseek_markers},
        {"<\uFF5CUser\uFF5C>", "split('</think>')", "<\uFF5CAssistant\uFF5C><think>"},
        {"is_last_user"},
        render_deepseek_r1},
-      {{"deepseek_r1_early", "DeepSeek-R1 as first released: earlier thoughts cut"},
-       with_tools,
+      {{"deepseek_r1_early", "DeepSeek-R1 as first released: earlier thoughts cut", with_tools,
+        reads_calls, deepseek_markers},
        {"<\uFF5CUser\uFF5C>", "split('</think>')"},
        {"is_last_user", "<\uFF5CAssistant\uFF5C><think>"},
        render_deepseek_r1_early},
-      {{"deepseek_v3", "DeepSeek-V3"},
-       with_tools,
+      {{"deepseek_v3", "DeepSeek-V3", with_tools, reads_calls, deepseek_markers},
        {"<\uFF5CUser\uFF5C>", "<\uFF5CAssistant\uFF5C>"},
        {"think>", "is_last_user"},
        render_deepseek_v3},
-      {{"deepseek_v2", "DeepSeek-V2 and DeepSeek LLM"},
-       with_system,
+      {{"deepseek_v2", "DeepSeek-V2 and DeepSeek LLM", with_system, reads_prompt,
+        deepseek_v2_markers},
        {"'User: ' + message['content']", "'Assistant: ' + message['content']"},
        {},
        render_deepseek_v2},
-      {{"phi3_early", "Phi-3 as first released: BOS, no system turn"},
-       user_only,
+      {{"phi3_early", "Phi-3 as first released: BOS, no system turn", user_only, Names(),
+        phi3_early_markers},
        {"<|user|>", "<|end|>", "<|assistant|>", "bos_token"},
        {"<|system|>"},
        render_phi3_early},
-      {{"phi3", "Phi-3 and Phi-3.5"},
-       with_system,
+      {{"phi3", "Phi-3 and Phi-3.5", with_system, reads_prompt, phi3_markers},
        {"<|system|>", "<|user|>", "<|end|>", "<|assistant|>", "eos_token"},
        {"bos_token", "tool"},
        render_phi3},
-      {{"gemma3", "Gemma 3: the system text in the first turn"},
-       with_system,
+      {{"gemma3", "Gemma 3: the system text in the first turn", with_system, reads_prompt,
+        gemma_markers},
        {"<start_of_turn>", "<end_of_turn>", "first_user_prefix"},
        {},
        render_gemma3},
-      {{"gemma", "Gemma and Gemma 2"},
-       user_only,
+      {{"gemma", "Gemma and Gemma 2", user_only, reads_prompt, gemma_markers},
        {"<start_of_turn>", "<end_of_turn>", "System role not supported"},
        {},
        render_gemma},
-      {{"olmo2", "OLMo 2 Instruct"},
-       with_system,
+      {{"olmo2", "OLMo 2 Instruct", with_system, reads_prompt, Names{"<|endoftext|>"}},
        {"bos_token", "<|user|>", "<|assistant|>", "<|system|>", "eos_token"},
        {"<|end|>", "tool"},
        render_olmo2},
@@ -169,25 +189,40 @@ const ChatRow& row_named(std::string_view name) {
       str_cat("chat format ", quote(name), " is not known; known are ", known_formats()), near);
 }
 
-std::string roles_of(const ChatRow& row) {
+std::string listed(const Names& values) {
   std::string names;
-  for (const auto role : row.roles) {
-    if (!names.empty()) names += ", ";
-    names += role;
-  }
+  for (const auto value : values) names.append(names.empty() ? "" : ", ").append(value);
   return names;
+}
+
+bool reads(const ChatFormat& format, std::string_view what) {
+  return std::find(format.reads.begin(), format.reads.end(), what) != format.reads.end();
+}
+
+std::string readers_of(std::string_view what) {
+  Names names;
+  for (const auto& row : chat_rows()) {
+    if (reads(row.format, what)) names.push_back(row.format.name);
+  }
+  return listed(names);
+}
+
+bool has_calls(const OrderedJson& message) {
+  const auto calls = message.find("tool_calls");
+  return calls != message.end() && calls->is_array() && !calls->empty();
 }
 
 // Content may be missing where a turn holds tool calls instead.
 std::string content_of(const OrderedJson& message, const std::string& where) {
   const auto found = message.find("content");
   if (found == message.end() || found->is_null()) {
-    const auto calls = message.find("tool_calls");
-    const bool called = calls != message.end() && calls->is_array() && !calls->empty();
-    require_input(called, where, ": has no content");
+    require_input(has_calls(message), where, ": has no content");
     return {};
   }
-  require_input(found->is_string(), where, ": content should be a string, is ", found->type_name());
+  if (!found->is_string()) {
+    throw input_error(str_cat(where, ": content should be a string, is ", found->type_name()),
+                      found->is_array() ? "join the texts of its parts into one string" : "");
+  }
   return lossy_utf8(found->get_ref<const std::string&>());
 }
 
@@ -201,9 +236,13 @@ Messages checked_messages(const ChatRow& row, const OrderedJson& messages) {
     const auto role = message.find("role");
     require_input(role != message.end() && role->is_string(), where, ": has no role");
     const auto& name = role->get_ref<const std::string&>();
-    require_input(std::find(row.roles.begin(), row.roles.end(), name) != row.roles.end(), where,
-                  ": role ", quote(name), " is not known to chat format ", row.format.name,
-                  ", which has ", roles_of(row));
+    const auto& roles = row.format.roles;
+    require_input(std::find(roles.begin(), roles.end(), name) != roles.end(), where, ": role ",
+                  quote(name), " is not known to chat format ", row.format.name, ", which has ",
+                  listed(roles));
+    require_input(!has_calls(message) || reads(row.format, "tool_calls"), where, ": chat format ",
+                  row.format.name, " does not write tool_calls; those that do are ",
+                  readers_of("tool_calls"));
     result.push_back({name, content_of(message, where), &message});
   }
   return result;
@@ -270,6 +309,42 @@ std::optional<std::string> chat_template_caution(const Tokenizer& tokenizer) {
   return str_cat("the model's chat template bears the marks of ", format->name,
                  " and is rendered as that; it is not a template that onset was compared with, so "
                  "if it was edited, the text may differ from what it writes");
+}
+
+std::vector<std::string_view> missing_chat_markers(const ChatFormat& format,
+                                                   const Tokenizer& tokenizer) {
+  std::vector<std::string_view> missing;
+  for (const auto marker : format.markers) {
+    const auto ids = tokenizer.encode(marker);
+    // Ordinary text that happens to be one token is no marker.
+    const bool marks =
+        ids.size() == 1 && (tokenizer.is_special(ids.front()) ||
+                            tokenizer.encode(marker, {.parse_special = false}) != ids);
+    if (!marks) missing.push_back(marker);
+  }
+  return missing;
+}
+
+std::vector<std::string> unread_chat_options(const ChatFormat& format, const OrderedJson& messages,
+                                             const ChatOptions& options) {
+  const auto reasons = [](const OrderedJson& message) {
+    return message.is_object() && message.contains("reasoning_content") &&
+           !message["reasoning_content"].is_null();
+  };
+  const bool reasoned =
+      messages.is_array() && std::any_of(messages.begin(), messages.end(), reasons);
+  const std::pair<std::string_view, bool> given[] = {
+      {"enable_thinking", options.enable_thinking.has_value()},
+      {"date_string", options.date_string.has_value()},
+      {"tools", !options.tools.empty()},
+      {"reasoning_content", reasoned}};
+  std::vector<std::string> sentences;
+  for (const auto& [name, is_given] : given) {
+    if (!is_given || reads(format, name)) continue;
+    sentences.push_back(str_cat("chat format ", format.name, " does not read ", name,
+                                ", which has no effect; it is read by ", readers_of(name)));
+  }
+  return sentences;
 }
 
 std::string render_chat(const ChatFormat& format, const OrderedJson& messages,

@@ -14,11 +14,12 @@
 
 namespace onset {
 
+// What each format reads of these stands in its row; the table is docs/chat-formats.md.
 struct ChatOptions {
   bool add_generation_prompt = true;
-  bool enable_thinking = true;             // Qwen3
-  std::optional<std::string> date_string;  // the dated Llama 3.1 header; default "26 Jul 2024"
-  OrderedJson tools;                       // Qwen 2.5 and 3; null or an array
+  std::optional<bool> enable_thinking;     // default true
+  std::optional<std::string> date_string;  // default "26 Jul 2024"
+  OrderedJson tools;                       // null or an array
 };
 
 // A rendered chat, and where the assistant speaks in it: from the end of the prompt that generation
@@ -32,6 +33,13 @@ struct ChatText {
 struct ChatFormat {
   std::string_view name;     // "smollm2", "qwen3", "llama3_1", ..
   std::string_view summary;  // one line for --help
+  // Roles it writes; another is an error.
+  std::vector<std::string_view> roles;
+  // What it reads beside role and content: "add_generation_prompt", "enable_thinking",
+  // "date_string", "tools" of the options; "tool_calls", "reasoning_content" of a message.
+  std::vector<std::string_view> reads;
+  // Strings that it writes and that are one token each in the models it was made for.
+  std::vector<std::string_view> markers;
 };
 
 [[nodiscard]] const std::vector<ChatFormat>& chat_formats();
@@ -46,9 +54,18 @@ struct ChatFormat {
 // template is, to the letter, one whose rendering was compared with ours: what to tell the user.
 [[nodiscard]] std::optional<std::string> chat_template_caution(const Tokenizer& tokenizer);
 
-// `messages`: an array of objects with `role` and `content` (and for Qwen3 `reasoning_content`, for
-// Qwen 2.5 and 3 and DeepSeek-V3 `tool_calls`). Throws an input error for an unknown role or a
-// missing content.
+// The markers of the format that this tokenizer does not take as one token.
+[[nodiscard]] std::vector<std::string_view> missing_chat_markers(const ChatFormat& format,
+                                                                 const Tokenizer& tokenizer);
+// One sentence for each thing that was given and that the format does not read, with the formats
+// that do. A generation prompt that was declined is not among them.
+[[nodiscard]] std::vector<std::string> unread_chat_options(const ChatFormat& format,
+                                                           const OrderedJson& messages,
+                                                           const ChatOptions& options);
+
+// `messages`: an array of objects with `role` and `content`, a string, and what else the format
+// reads. Throws an input error for an unknown role, a missing content, and for calls of tools that
+// the format does not write.
 [[nodiscard]] std::string render_chat(const ChatFormat& format, const OrderedJson& messages,
                                       const ChatOptions& options = {});
 [[nodiscard]] ChatText render_chat_text(const ChatFormat& format, const OrderedJson& messages,

@@ -212,11 +212,11 @@ void render_qwen3(const Messages& messages, const ChatOptions& options, ChatText
   const std::string* system = first_system(messages);
   append_system(out.text, system, options.tools);
   const std::size_t query = last_query(messages);
+  const bool thinking = options.enable_thinking.value_or(true);
   for (std::size_t i = system != nullptr ? 1 : 0; i < messages.size(); ++i) {
     const ChatMessage& message = messages[i];
     if (message.role == "assistant") {
-      append_qwen3_reply(out, message, i > query, i + 1 == messages.size(),
-                         options.enable_thinking);
+      append_qwen3_reply(out, message, i > query, i + 1 == messages.size(), thinking);
     } else if (message.role == "tool") {
       append_tool_result(out.text, messages, i);
     } else {
@@ -224,7 +224,7 @@ void render_qwen3(const Messages& messages, const ChatOptions& options, ChatText
     }
   }
   append_prompt(out, options);
-  if (options.add_generation_prompt && !options.enable_thinking) out.text.append(empty_thought);
+  if (options.add_generation_prompt && !thinking) out.text.append(empty_thought);
 }
 
 }  // namespace onset

@@ -19,8 +19,6 @@ using Messages = std::vector<ChatMessage>;
 
 struct ChatRow {
   ChatFormat format;
-  // Roles it writes; another is an error.
-  std::vector<std::string_view> roles;
   // Strings that a template of this format holds, all of them, and what it does not hold.
   std::vector<std::string_view> marks;
   std::vector<std::string_view> absent;

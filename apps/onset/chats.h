@@ -1,0 +1,36 @@
+// Chats to text, in the model's chat format or in the one that was named.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+
+#include "onset/base/json.h"
+#include "onset/base/log.h"
+#include "onset/tokenizer/chat.h"
+#include "onset/tokenizer/tokenizer.h"
+
+namespace onset::app {
+
+class ChatWriter {
+ public:
+  // An empty name takes the model's own format. A usage error for a name that is not known.
+  explicit ChatWriter(const std::string& format_name);
+
+  // Warns, each thing once: of a template that may have been edited, of a named format whose
+  // markers the tokenizer does not know, and of options that the format does not read.
+  [[nodiscard]] std::string write(const Tokenizer& tokenizer, const OrderedJson& messages,
+                                  const ChatOptions& options, const Log& log);
+
+ private:
+  [[nodiscard]] const ChatFormat& format(const Tokenizer& tokenizer, const Log& log);
+
+  std::optional<ChatFormat> format_;
+  bool markers_checked_ = false;
+  std::set<std::string> said_;
+};
+
+// What --chat makes of a text: one message of a user.
+[[nodiscard]] OrderedJson user_message(std::string_view text);
+
+}  // namespace onset::app
