@@ -203,6 +203,20 @@ TEST(Chat, CallsOfToolsAreRefusedWhereTheyWouldBeDropped) {
   EXPECT_NE(error.find("qwen3"), std::string::npos) << error;
 }
 
+TEST(Chat, MistralsCallsNeedTheirIds) {
+  const auto render = [](const char* call, const char* result) {
+    const auto chat = OrderedJson::parse(
+        str_cat(R"([{"role": "user", "content": "a"}, {"role": "assistant", "tool_calls": [)", call,
+                R"(]}, {"role": "tool", "content": "1")", result, "}]"));
+    return error_of([&] { return render_chat(chat_format("mistral_v3"), chat); });
+  };
+  const char* sound = R"({"function": {"name": "f", "arguments": {}}, "id": "abcdef123"})";
+  EXPECT_NE(render(R"({"function": {"name": "f"}, "id": "abc"})", "").find("nine"),
+            std::string::npos);
+  EXPECT_NE(render(R"({"name": "f", "id": "abcdef123"})", "").find("function"), std::string::npos);
+  EXPECT_NE(render(sound, "").find("tool_call_id"), std::string::npos);
+}
+
 TEST(Chat, MarkersAreTokensOfTheModelsTheyWereMadeFor) {
   using Markers = std::vector<std::string_view>;
   EXPECT_EQ(missing_chat_markers(chat_format("qwen3"), qwen3()), Markers());

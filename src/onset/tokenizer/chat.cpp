@@ -16,10 +16,12 @@ using Names = std::vector<std::string_view>;
 const Names user_only = {"user", "assistant"};
 const Names with_system = {"system", "user", "assistant"};
 const Names with_tools = {"system", "user", "assistant", "tool"};
+const Names with_tool_results = {"system", "user", "assistant", "tool", "tool_results"};
 
 const Names reads_prompt = {"add_generation_prompt"};
 const Names reads_date = {"add_generation_prompt", "date_string"};
 const Names reads_calls = {"add_generation_prompt", "tool_calls"};
+const Names reads_tools_not_prompt = {"tools", "tool_calls"};
 const Names reads_tools_and_calls = {"add_generation_prompt", "tools", "tool_calls"};
 const Names reads_all_of_qwen3 = {"add_generation_prompt", "enable_thinking", "tools", "tool_calls",
                                   "reasoning_content"};
@@ -99,12 +101,12 @@ std::vector<ChatRow> llama_rows() {
        {},
        render_mistral_v1},
       {{"mistral_v3", "Mistral 7B Instruct v0.3: a space behind [INST], none before [/INST]",
-        with_system, Names(), inst_markers},
+        with_tool_results, reads_tools_not_prompt, inst_markers},
        {R"("[INST] " + message["content"] + "[/INST]")"},
        {},
        render_mistral_v3},
-      {{"mistral_tekken", "Mistral Nemo and later: no spaces around [INST]", with_system, Names(),
-        inst_markers},
+      {{"mistral_tekken", "Mistral Nemo and later: no spaces around [INST]", with_tool_results,
+        reads_tools_not_prompt, inst_markers},
        {R"("[INST]" + message["content"] + "[/INST]")"},
        {},
        render_mistral_tekken},

@@ -1,4 +1,4 @@
-// Llama 2, Llama 3 and Mistral.
+// Llama 2 and Llama 3.
 #include "onset/tokenizer/chat_formats.h"
 #include "onset/tokenizer/python_text.h"
 #include "onset/tokenizer/unicode.h"
@@ -24,40 +24,8 @@ void append_turn(ChatText& out, const ChatMessage& message) {
   }
 }
 
-// Llama 2 and Mistral: what a user says stands between [INST] and [/INST]; the versions differ in
-// their spaces and in the turn that the system text stands in.
 constexpr std::string_view bos = "<s>";
 constexpr std::string_view eos = "</s>";
-
-struct InstStyle {
-  std::string_view name;
-  std::string_view open;
-  std::string_view close;
-  std::string_view before_reply;
-  std::string_view after_reply;  // behind the end-of-turn token
-  bool trim_reply = false;
-  bool system_in_last = false;  // else in the first turn
-};
-
-void render_inst(const Messages& messages, const InstStyle& style, ChatText& out) {
-  const std::string* system = first_system(messages);
-  const std::size_t from = system != nullptr ? 1 : 0;
-  require_turns(messages, from, style.name);
-  out.text.append(bos);
-  for (std::size_t i = from; i < messages.size(); ++i) {
-    const std::string_view content = messages[i].content;
-    if (messages[i].role == "assistant") {
-      append_reply(out,
-                   {style.before_reply, style.trim_reply ? python_strip(content) : content, eos});
-      out.text.append(style.after_reply);
-      continue;
-    }
-    const bool here = style.system_in_last ? i + 1 == messages.size() : i == from;
-    out.text.append(style.open);
-    if (system != nullptr && here) out.text.append(*system).append("\n\n");
-    out.text.append(content).append(style.close);
-  }
-}
 
 }  // namespace
 
@@ -99,33 +67,6 @@ void render_llama2(const Messages& messages, const ChatOptions& /*options*/, Cha
     content.append(messages[i].content);
     out.text.append(bos).append("[INST] ").append(python_strip(content)).append(" [/INST]");
   }
-}
-
-void render_mistral_v0_1(const Messages& messages, const ChatOptions& /*options*/, ChatText& out) {
-  render_inst(messages, {"mistral_v0_1", "[INST] ", " [/INST]", "", " "}, out);
-}
-
-void render_mistral_v0_2(const Messages& messages, const ChatOptions& /*options*/, ChatText& out) {
-  render_inst(messages, {"mistral_v0_2", "[INST] ", " [/INST]", "", ""}, out);
-}
-
-void render_mistral_v1(const Messages& messages, const ChatOptions& /*options*/, ChatText& out) {
-  render_inst(messages, {"mistral_v1", " [INST] ", " [/INST]", " ", ""}, out);
-}
-
-void render_mistral_v3(const Messages& messages, const ChatOptions& /*options*/, ChatText& out) {
-  render_inst(messages,
-              {"mistral_v3", "[INST] ", "[/INST]", " ", "", /*trim_reply=*/true,
-               /*system_in_last=*/true},
-              out);
-}
-
-void render_mistral_tekken(const Messages& messages, const ChatOptions& /*options*/,
-                           ChatText& out) {
-  render_inst(messages,
-              {"mistral_tekken", "[INST]", "[/INST]", "", "", /*trim_reply=*/false,
-               /*system_in_last=*/true},
-              out);
 }
 
 }  // namespace onset
