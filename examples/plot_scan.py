@@ -23,10 +23,14 @@ def read_safetensors(path):
 
 
 scan, states = json.load(open(sys.argv[1])), read_safetensors(sys.argv[2])
-layers = scan["prompts"][0]["layers"]
-me = scan["me_layer"] if scan["me_layer"] is not None else scan["candidate"]["layer"]
-token = layers[me]["token"]
-state = np.abs([states[f"0.layers.{l}.resid_post"][token] for l in range(len(layers))])  # [L, D]
+me, candidate = scan["me_layer"], scan["candidate"]  # candidate: where there is no ME layer
+shown = candidate["prompt"] if me is None else [p["me_layer"] for p in scan["prompts"]].index(me)
+ids, layers = scan["prompts"][shown]["ids"], scan["prompts"][shown]["layers"]
+if f"{shown}.ids" not in states or states[f"{shown}.ids"].tolist() != ids:
+    sys.exit(f"{sys.argv[2]} holds other ids for prompt {shown} than {sys.argv[1]}: "
+             "give scan and capture the same prompts, and the same --bos and --chat")
+me, token = (candidate["layer"], candidate["token"]) if me is None else (me, layers[me]["token"])
+state = np.abs([states[f"{shown}.layers.{l}.resid_post"][token] for l in range(len(layers))])  # [L, D]
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
 left.semilogy([l["max_abs"] for l in layers], "o-", color="tab:red", label="largest |x|")
@@ -35,6 +39,6 @@ left.axvline(me, linestyle=":", color="tab:red", label=f"layer {me}")
 left.set(xlabel="layer", ylabel="|x|")
 left.legend()
 image = right.imshow(np.log10(state + 1e-3), aspect="auto", origin="lower", cmap="magma")
-right.set(xlabel="dimension", ylabel="layer", title=f"|x| of token {token}")
+right.set(xlabel="dimension", ylabel="layer", title=f"|x| of token {token} of prompt {shown}")
 figure.colorbar(image, label="log10 |x|")
 figure.savefig(sys.argv[3], dpi=150)
