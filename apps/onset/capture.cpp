@@ -56,7 +56,7 @@ void CaptureOptions::declare(CommandLine& line) {
   compute.declare(line);
   line.group("Output");
   line.toggle(json, "--json", "say what was written as JSON");
-  line.toggle(quiet, "--quiet", "no progress on standard error");
+  line.toggle(quiet, "--quiet", "no progress and no notes on standard error");
   line.example("onset capture MODEL --prompt Hello -o states.safetensors",
                "the residual stream after every layer");
   line.example("onset capture MODEL --sites 'layers.3-5.attn_probs,logits' --ids 1,5,9 -o a.st",

@@ -93,7 +93,7 @@ void OutputOptions::declare(CommandLine& line) {
   line.toggle(json, "--json", "JSON in place of the table (fields: docs/json.md)");
   line.path(output, "-o,--output", "FILE",
             "write the result to FILE, which appears when it is complete; - is standard output");
-  line.toggle(quiet, "--quiet", "no progress on standard error");
+  line.toggle(quiet, "--quiet", "no progress and no notes on standard error");
 }
 
 std::string single_model(const CommandLine& line, const std::string& verb) {

@@ -106,7 +106,8 @@ void ResultWriter::finish() {
   if (file_) file_->commit();
 }
 
-Console::Console(bool quiet) : shows_progress_(!quiet && ::isatty(STDERR_FILENO) == 1) {
+Console::Console(bool quiet)
+    : quiet_(quiet), shows_progress_(!quiet && ::isatty(STDERR_FILENO) == 1) {
   // Work that ends before the first update shows no progress at all.
   next_update_ = std::chrono::steady_clock::now() + 3 * progress_interval;
 }
@@ -122,6 +123,12 @@ Log Console::log() {
 void Console::warn(const std::string& message) {
   erase();
   write_error_text("onset: warning: " + message_text(message) + "\n");
+}
+
+void Console::note(const std::string& message) {
+  if (quiet_) return;
+  erase();
+  write_error_text("onset: " + message_text(message) + "\n");
 }
 
 void Console::progress(const std::string& what, std::int64_t done, std::int64_t total) {

@@ -39,7 +39,7 @@ class ResultWriter {
 };
 
 // Standard error: warnings as lines, progress as one line that is erased again, shown on a terminal
-// only. Quiet leaves out progress and keeps warnings.
+// only. Quiet leaves out progress and notes and keeps warnings.
 class Console {
  public:
   explicit Console(bool quiet);
@@ -50,10 +50,13 @@ class Console {
   // Valid as long as the console.
   [[nodiscard]] Log log();
   void warn(const std::string& message);
+  // What was done beside the result, such as a file written; nothing where quiet.
+  void note(const std::string& message);
   void progress(const std::string& what, std::int64_t done, std::int64_t total);
   void erase();
 
  private:
+  bool quiet_;
   bool shows_progress_;
   bool line_shown_ = false;
   std::chrono::steady_clock::time_point next_update_;

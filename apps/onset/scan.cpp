@@ -191,12 +191,20 @@ int run_scan(const Invocation& invocation) {
       exit_code = 1;
     }
   }
+  std::size_t page_bytes = 0;
   if (page) {
-    page->write(scan_html(scans.front(), run_object(invocation, options, scans)));
+    const auto html = scan_html(scans.front(), run_object(invocation, options, scans));
+    page_bytes = html.size();
+    page->write(html);
     page->finish();
   }
   writer.write(rendered(invocation, options, scans));
   writer.finish();
+  if (page) {
+    Console(options.output.quiet)
+        .note(str_cat("report written to ", options.report, " (",
+                      human_bytes(static_cast<double>(page_bytes)), ")"));
+  }
   return exit_code;
 }
 

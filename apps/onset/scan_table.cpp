@@ -184,7 +184,7 @@ const Stage* birth(const ModelScan& scan) {
 std::string massive_dims_text(const ScanResult& result) {
   constexpr std::size_t most_rows = 8;
   const auto rows = massive_dim_rows(result);
-  std::string text = "massive dims  prompts  layers                 largest x\n";
+  std::string text = "massive dims  prompts  layers in any prompt   largest x\n";
   for (std::size_t i = 0; i < std::min(rows.size(), most_rows); ++i) {
     const auto& row = rows[i];
     const auto span = row.layers == 1

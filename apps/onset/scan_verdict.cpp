@@ -91,11 +91,33 @@ std::string birth_sentence(const ModelScan& scan, const PromptScan& prompt,
   return text + agreement_text(*scan.result) + ".";
 }
 
-std::string end_sentence(const PromptScan& prompt) {
+// " in 7 of 8 prompts, to layer 28 in 1": where the prompts differ in their last massive layer.
+std::string spread_text(const ScanResult& result, std::int64_t last) {
+  std::vector<std::int64_t> others;
+  std::int64_t agreeing = 0;
+  for (const auto& prompt : result.prompts) {
+    if (prompt.last_massive_layer == last) {
+      ++agreeing;
+    } else if (prompt.last_massive_layer) {
+      others.push_back(*prompt.last_massive_layer);
+    }
+  }
+  const auto count = static_cast<std::int64_t>(result.prompts.size());
+  if (agreeing == count) return "";
+  std::string text = str_cat(" in ", agreeing, " of ", count, " prompts");
+  if (others.empty()) return text;
+  const auto [low, high] = std::minmax_element(others.begin(), others.end());
+  text +=
+      *low == *high ? str_cat(", to layer ", *low) : str_cat(", to layers ", *low, " to ", *high);
+  return text + str_cat(" in ", others.size());
+}
+
+std::string end_sentence(const ScanResult& result, const PromptScan& prompt) {
   const auto last = prompt.last_massive_layer.value_or(*prompt.me_layer);
   const auto layers = static_cast<std::int64_t>(prompt.layers.size());
-  if (last == layers - 1) return "They last to the end of the model.";
-  const auto where = block_text(last, prompt.layers.size());
+  const auto spread = spread_text(result, last);
+  if (last == layers - 1) return "They last to the end of the model" + spread + ".";
+  const auto where = block_text(last, prompt.layers.size()) + spread;
   if (const auto* fall = stage_at(prompt, last + 1, StageKind::fall)) {
     return str_cat("They last to ", where, "; layer ", fall->layer, " takes token ", fall->token,
                    " in dimension ", fall->dim, " from ", compact(fall->resid_pre), " to ",
@@ -163,7 +185,7 @@ std::vector<std::string> verdict_paragraphs(const ModelScan& scan, const TextSty
     const auto shown = shown_prompt(result);
     const auto& prompt = result.prompts[shown];
     paragraphs.push_back(birth_sentence(scan, prompt, scan.prompts[shown], style) + " " +
-                         end_sentence(prompt));
+                         end_sentence(result, prompt));
   } else {
     paragraphs.push_back(absence(scan, style));
   }

@@ -38,6 +38,11 @@ TEST(Report, IsWrittenBesideTheTable) {
   ASSERT_EQ(outcome.code, 0) << outcome.error;
   const auto plain = run_onset({"scan", model_path("llama_me"), planted[0], planted[1]});
   EXPECT_EQ(outcome.out, plain.out);
+  EXPECT_TRUE(outcome.error.starts_with("onset: report written to " + path + " ("))
+      << outcome.error;
+  auto quiet = call(path);
+  quiet.emplace_back("--quiet");
+  EXPECT_EQ(run_onset(quiet).error, "");
   const auto html = read_file(path);
   EXPECT_TRUE(html.starts_with("<!DOCTYPE html>"));
   EXPECT_TRUE(html.ends_with("</html>\n"));

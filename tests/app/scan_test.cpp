@@ -461,6 +461,17 @@ TEST_F(ScanDemo, BuiltInTextsAgree) {
   const auto table = run_onset({"scan", model()});
   EXPECT_LE(widest_line(table.out), 80U) << table.out;
   EXPECT_NE(unwrapped(table.out).find("8 of 8 prompts agree"), std::string::npos) << table.out;
+  // The table counts layers over all prompts: the verdict says what it leaves to the others.
+  std::vector<int> lasts;
+  for (const auto& prompt : found["prompts"]) lasts.push_back(prompt["last_massive_layer"]);
+  EXPECT_EQ(std::count(lasts.begin(), lasts.end(), 27), 7);
+  EXPECT_EQ(std::count(lasts.begin(), lasts.end(), 28), 1);
+  EXPECT_NE(
+      unwrapped(table.out).find("They last to layer 27 (block 28 of 30) in 7 of 8 prompts, to "
+                                "layer 28 in 1; layer 28 takes"),
+      std::string::npos)
+      << table.out;
+  EXPECT_NE(table.out.find("18 (11 to 28)"), std::string::npos) << table.out;
 }
 
 TEST_F(ScanDemo, PromptsWithoutAYardstickSaySo) {
