@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "inspect_config.h"
 #include "model_json.h"
 #include "onset/base/error.h"
 #include "onset/base/strings.h"
@@ -127,10 +128,6 @@ std::string architecture_text(const InspectReport& report) {
               ", ", config.heads, " heads and ", config.kv_heads, " KV heads of ", config.head_dim,
               ", FFN ", config.ffn, ", vocabulary ", grouped(config.vocabulary));
   if (config.context > 0) text += str_cat(", context ", grouped(config.context));
-  const auto windowed =
-      std::count_if(config.layers.begin(), config.layers.end(),
-                    [](const LayerConfig& layer) { return layer.sliding_window > 0; });
-  if (windowed > 0) text += str_cat(", sliding window in ", windowed, " layers");
   return text;
 }
 
@@ -233,7 +230,11 @@ std::string verify_text(const InspectReport& report) {
 }
 
 OrderedJson described_model(const InspectReport& report) {
-  if (report.config) return model_json(*report.config, *report.checkpoint);
+  if (report.config) {
+    auto model = model_json(*report.config, *report.checkpoint);
+    add_config(model, *report.config, *report.checkpoint);
+    return model;
+  }
   if (!report.checkpoint) return {{"architecture", nullptr}, {"format", nullptr}};
   return {{"architecture", valid_utf8(report.architecture)},
           {"format", format_name(*report.checkpoint)}};
@@ -308,6 +309,11 @@ std::string inspect_text(const InspectReport& report, const std::string& model) 
   if (report.checkpoint) text += entry("architecture", architecture_text(report));
   if (!report.weights_problem.empty()) {
     return text + entry("weights", weights_text(report)) + tokenizer_text(report);
+  }
+  if (report.config) {
+    for (const auto& [name, said] : config_rows(*report.config, *report.checkpoint)) {
+      text += entry(name, said);
+    }
   }
   text += entry("parameters", grouped(report.parameters));
   text += types;

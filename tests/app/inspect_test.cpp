@@ -109,6 +109,69 @@ TEST(Inspect, AbsurdSizesDoNotOverflow) {
   EXPECT_GT(found["memory"]["activations_per_1k_tokens"].get<double>(), 1e19);
 }
 
+TEST(Inspect, SaysHowPositionsWindowsAndCapsAre) {
+  const auto model = [](const std::string& name) {
+    return run_onset({"inspect", model_path(name), "--json"}).json()["model"];
+  };
+  const auto row = [](const char* kind, double theta, int dims, const OrderedJson& factor,
+                      const OrderedJson& original, int layers) {
+    return OrderedJson{{"kind", kind},
+                       {"theta", theta},
+                       {"rotary_dim", dims},
+                       {"factor", factor},
+                       {"original_context", original},
+                       {"frequency_divisors", false},
+                       {"layers", layers}};
+  };
+  const auto llama = model("llama");
+  EXPECT_EQ(llama["rope"], OrderedJson::array({row("plain", 10000, 16, nullptr, nullptr, 3)}));
+  EXPECT_EQ(llama["tied_embeddings"], true);
+  EXPECT_TRUE(llama["sliding_window"].is_null());
+  EXPECT_TRUE(llama["attention_softcap"].is_null());
+  const auto llama3 = model("llama3");
+  EXPECT_EQ(llama3["rope"], OrderedJson::array({row("llama3", 10000, 32, 8.0, 32, 3)}));
+  EXPECT_EQ(llama3["tied_embeddings"], false);
+  // 256 positions over 6.
+  EXPECT_EQ(model("phi3_long")["rope"],
+            OrderedJson::array({row("longrope", 10000, 12, 256.0 / 6, 6, 3)}));
+  const auto gemma2 = model("gemma2");
+  EXPECT_EQ(gemma2["attention_softcap"], 8.0);
+  EXPECT_EQ(gemma2["logit_softcap"], 6.0);
+  EXPECT_EQ(gemma2["sliding_window"], OrderedJson({{"keys", 8}, {"layers", {0, 2}}}));
+  const auto gemma3 = model("gemma3");
+  ASSERT_EQ(gemma3["rope"].size(), 2U);
+  const bool local_first = gemma3["rope"][0]["kind"] == "plain";
+  EXPECT_EQ(gemma3["rope"][local_first ? 0 : 1], row("plain", 10000, 16, nullptr, nullptr, 3));
+  EXPECT_EQ(gemma3["rope"][local_first ? 1 : 0], row("linear", 1e6, 16, 8.0, nullptr, 1));
+  EXPECT_EQ(gemma3["sliding_window"]["layers"], OrderedJson::array({0, 1, 3}));
+}
+
+TEST(Inspect, TheTableSaysTheSame) {
+  const auto gemma2 = run_onset({"inspect", model_path("gemma2")}).out;
+  EXPECT_NE(gemma2.find("window        8 keys in 2 of 4 layers, all but every 2nd\n"),
+            std::string::npos)
+      << gemma2;
+  EXPECT_NE(gemma2.find("soft caps     scores 8, logits 6\n"), std::string::npos);
+  EXPECT_NE(gemma2.find("head          tied: the token embeddings\n"), std::string::npos);
+  const auto llama3 = run_onset({"inspect", model_path("llama3")}).out;
+  EXPECT_NE(llama3.find("RoPE          llama3, theta 10,000, factor 8 over 32 positions\n"),
+            std::string::npos)
+      << llama3;
+  EXPECT_EQ(llama3.find("window  "), std::string::npos);
+  const auto mistral = run_onset({"inspect", model_path("mistral")}).out;
+  EXPECT_NE(mistral.find("window        8 keys in every layer\n"), std::string::npos) << mistral;
+  const TemporaryFolder folder;
+  write_llama(folder, {{"rope_parameters",
+                        {{"rope_type", "yarn"},
+                         {"rope_theta", 10000.0},
+                         {"factor", 4.0},
+                         {"original_max_position_embeddings", 32}}}});
+  const auto yarn = run_onset({"inspect", folder.path().string()}).out;
+  EXPECT_NE(yarn.find("RoPE          yarn, theta 10,000, factor 4 over 32 positions\n"),
+            std::string::npos)
+      << yarn;
+}
+
 TEST(Inspect, ListsTensors) {
   const auto reference =
       OrderedJson::parse(read_file(testing::data("models/llama/reference.json")));
