@@ -26,8 +26,6 @@ void take(Seen& seen, std::size_t prompt, std::int64_t layer, float value) {
 
 }  // namespace
 
-float resid_post(const Stage& stage) { return (stage.resid_pre + stage.attn_out) + stage.ffn_out; }
-
 std::vector<MassiveDim> massive_dim_rows(const ScanResult& result) {
   std::map<std::int64_t, Seen> by_dim;
   for (std::size_t p = 0; p < result.prompts.size(); ++p) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "onset/base/error.h"
+#include "onset/massive/stage_json.h"
 #include "scan_report.h"
 #include "text.h"
 
@@ -20,34 +21,11 @@ OrderedJson text_or_null(const std::optional<std::string>& value) {
   return value ? OrderedJson(valid_utf8(*value)) : OrderedJson(nullptr);
 }
 
-OrderedJson share_json(const std::optional<double>& share) {
-  return share ? finite_or_null(*share) : OrderedJson(nullptr);
-}
-
 OrderedJson entries_json(const std::vector<StateEntry>& entries) {
   OrderedJson rows = OrderedJson::array();
   for (const auto& entry : entries) {
     rows.push_back(
         {{"token", entry.token}, {"dim", entry.dim}, {"value", float_or_null(entry.value)}});
-  }
-  return rows;
-}
-
-OrderedJson stages_json(const std::vector<Stage>& stages) {
-  OrderedJson rows = OrderedJson::array();
-  for (const auto& stage : stages) {
-    rows.push_back({{"layer", stage.layer},
-                    {"kind", stage.kind == StageKind::rise ? "rise" : "fall"},
-                    {"token", stage.token},
-                    {"dim", stage.dim},
-                    {"before", float_or_null(stage.before)},
-                    {"after", float_or_null(stage.after)},
-                    {"resid_pre", float_or_null(stage.resid_pre)},
-                    {"attn_out", float_or_null(stage.attn_out)},
-                    {"ffn_out", float_or_null(stage.ffn_out)},
-                    {"resid_post", float_or_null(resid_post(stage))},
-                    {"attn_share", share_json(stage.attn_share)},
-                    {"ffn_share", share_json(stage.ffn_share)}});
   }
   return rows;
 }

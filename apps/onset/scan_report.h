@@ -39,9 +39,6 @@ struct TextStyle {
 // One row a model, 80 columns wide.
 [[nodiscard]] std::string models_text(const std::vector<ModelScan>& scans, const TextStyle& style);
 
-// The entry a stage is about, after the block: signed, at its token and dim.
-[[nodiscard]] float resid_post(const Stage& stage);
-
 // How far a dim is massive: in how many prompts, at which layers, and its largest entry there.
 struct MassiveDim {
   std::int64_t dim = 0;

@@ -167,7 +167,7 @@ std::string stages_text(const ModelScan& scan, const TextStyle& style) {
             pad_left(compact(stage.before), 9) + pad_left(compact(stage.after), 9) +
             pad_left(str_cat(stage.dim), 7) + pad_left(compact(stage.resid_pre), 10) +
             pad_left(part_text(stage.attn_out), 10) + pad_left(part_text(stage.ffn_out), 10) +
-            pad_left(compact(resid_post(stage)), 10) + "\n";
+            pad_left(compact(stage.resid_post()), 10) + "\n";
   }
   return text + "\n";
 }

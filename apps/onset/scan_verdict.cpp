@@ -121,7 +121,7 @@ std::string end_sentence(const ScanResult& result, const PromptScan& prompt) {
   if (const auto* fall = stage_at(prompt, last + 1, StageKind::fall)) {
     return str_cat("They last to ", where, "; layer ", fall->layer, " takes token ", fall->token,
                    " in dimension ", fall->dim, " from ", compact(fall->resid_pre), " to ",
-                   compact(resid_post(*fall)), ", most of it by ", writer_text(*fall), ".");
+                   compact(fall->resid_post()), ", most of it by ", writer_text(*fall), ".");
   }
   // Nothing takes them away: the median has grown, or the entry has shrunk a little.
   const auto& next = prompt.layers[static_cast<std::size_t>(last + 1)];

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <random>
 
+#include "onset/massive/stage_json.h"
 #include "onset/model/model.h"
 #include "support/support.h"
 #include "support/tensors.h"
@@ -121,6 +122,7 @@ TEST_P(FixturePage, NumbersAreTheScans) {
   if (prompt.stages.empty()) return;
   const auto stages = figure_of(page, "stages")["stages"];
   ASSERT_EQ(stages.size(), prompt.stages.size());
+  EXPECT_EQ(stages, OrderedJson::parse(stages_json(prompt.stages).dump()));
   for (std::size_t i = 0; i < prompt.stages.size(); ++i) {
     EXPECT_EQ(stages[i]["layer"], prompt.stages[i].layer);
     EXPECT_EQ(stages[i]["ffn_out"].get<float>(), prompt.stages[i].ffn_out);

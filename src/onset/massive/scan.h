@@ -59,6 +59,9 @@ struct Stage {
   // part / (attn_out + ffn_out); empty when |attn_out + ffn_out| < 1.
   std::optional<double> attn_share;
   std::optional<double> ffn_share;
+
+  // The entry at (token, dim) after the block, signed.
+  [[nodiscard]] float resid_post() const { return (resid_pre + attn_out) + ffn_out; }
 };
 
 struct PromptScan {

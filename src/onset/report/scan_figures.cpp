@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "onset/base/error.h"
+#include "onset/massive/stage_json.h"
 #include "onset/report/html.h"
 
 namespace onset {
@@ -290,20 +291,6 @@ Figure layer_figure(const ScanPageInput& input) {
 
 Figure stage_figure(const ScanPageInput& input) {
   const PromptScan& prompt = drawn(input);
-  OrderedJson stages = OrderedJson::array();
-  for (const Stage& stage : prompt.stages) {
-    stages.push_back({{"layer", stage.layer},
-                      {"kind", stage.kind == StageKind::rise ? "rise" : "fall"},
-                      {"token", stage.token},
-                      {"dim", stage.dim},
-                      {"before", float_or_null(stage.before)},
-                      {"after", float_or_null(stage.after)},
-                      {"resid_pre", float_or_null(stage.resid_pre)},
-                      {"attn_out", float_or_null(stage.attn_out)},
-                      {"ffn_out", float_or_null(stage.ffn_out)},
-                      {"attn_share", stage.attn_share ? OrderedJson(*stage.attn_share) : nullptr},
-                      {"ffn_share", stage.ffn_share ? OrderedJson(*stage.ffn_share) : nullptr}});
-  }
   const auto& largest = *std::max_element(
       prompt.stages.begin(), prompt.stages.end(), [](const Stage& a, const Stage& b) {
         return std::fabs(a.after - a.before) < std::fabs(b.after - b.before);
@@ -330,7 +317,7 @@ Figure stage_figure(const ScanPageInput& input) {
           str_cat("Bar chart of ", prompt.stages.size(),
                   " stages with the parts of input, attention and FFN. The largest change is in ",
                   what, ". The table below has the numbers."),
-      .data = {{"stages", std::move(stages)}},
+      .data = {{"stages", stages_json(prompt.stages)}},
       .details = stage_table(input)};
 }
 

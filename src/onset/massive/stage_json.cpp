@@ -1,0 +1,31 @@
+#include "onset/massive/stage_json.h"
+
+namespace onset {
+namespace {
+
+OrderedJson share_json(const std::optional<double>& share) {
+  return share ? finite_or_null(*share) : OrderedJson(nullptr);
+}
+
+}  // namespace
+
+OrderedJson stages_json(const std::vector<Stage>& stages) {
+  OrderedJson rows = OrderedJson::array();
+  for (const auto& stage : stages) {
+    rows.push_back({{"layer", stage.layer},
+                    {"kind", stage.kind == StageKind::rise ? "rise" : "fall"},
+                    {"token", stage.token},
+                    {"dim", stage.dim},
+                    {"before", float_or_null(stage.before)},
+                    {"after", float_or_null(stage.after)},
+                    {"resid_pre", float_or_null(stage.resid_pre)},
+                    {"attn_out", float_or_null(stage.attn_out)},
+                    {"ffn_out", float_or_null(stage.ffn_out)},
+                    {"resid_post", float_or_null(stage.resid_post())},
+                    {"attn_share", share_json(stage.attn_share)},
+                    {"ffn_share", share_json(stage.ffn_share)}});
+  }
+  return rows;
+}
+
+}  // namespace onset
