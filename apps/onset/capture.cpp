@@ -95,8 +95,7 @@ Captured capture_model(const std::string& path, const std::vector<PromptSource>&
   Console console(options.quiet);
   const auto model = Model::open(path, {.compute = options.compute.compute}, console.log());
   const auto& config = model.config();
-  const auto sites =
-      SiteSet::parse(options.sites, config.layer_count(), site_kinds(config), config.architecture);
+  const auto sites = SiteSet::parse(options.sites, config);
   Captured captured{.model = model_json(model.config(), model.checkpoint()),
                     .sites = {},
                     .prompts = {},

@@ -40,7 +40,7 @@ std::map<std::string, at::Tensor> run_sites(const Model& model,
                                             const std::string& patterns) {
   std::map<std::string, at::Tensor> seen;
   Hooks hooks(model.config().layer_count());
-  hooks.observe(SiteSet::parse(patterns, model.config().layer_count()),
+  hooks.observe(SiteSet::parse(patterns, model.config()),
                 [&](const SiteContext& context, const at::Tensor& tensor) {
                   seen[site_name(context.site)] = tensor;
                 });
@@ -84,7 +84,7 @@ TEST_P(ModelFixture, StatesAfterEveryBlockEqualTheReference) {
 
 // The references' names of what onset calls by the first; in families with a norm after a module
 // the module's own output is `raw`.
-std::map<std::string, std::string> reference_names(const ModelConfig& config) {
+std::map<std::string, std::string> reference_names(const ModelConfig& config, std::int64_t layer) {
   std::map<std::string, std::string> names{{"attn_norm", "attn_norm"},
                                            {"resid_mid", "resid_mid"},
                                            {"ffn_norm", "ffn_norm"},
@@ -96,13 +96,15 @@ std::map<std::string, std::string> reference_names(const ModelConfig& config) {
     names["ffn_raw"] = "ffn_out";
   }
   if (!config.pre_norms) names.erase("attn_norm");
+  if (config.is_mixture(layer)) names.erase("ffn_product");
+  if (config.is_mixture(layer) && config.mixture.shared_ffn > 0) names["shared_out"] = "shared_out";
   return names;
 }
 
 TEST_P(ModelFixture, SitesEqualTheReference) {
   const auto seen = run_sites(model_, fixture_.tensors.ids("input_ids.b"), "layers.*.*");
   for (std::int64_t l = 0; l < model_.config().layer_count(); ++l) {
-    for (const auto& [kind, reference] : reference_names(model_.config())) {
+    for (const auto& [kind, reference] : reference_names(model_.config(), l)) {
       const std::string name = "site." + std::to_string(l) + "." + reference;
       EXPECT_TRUE(close(seen.at("layers." + std::to_string(l) + "." + kind),
                         fixture_.tensors.get(name), fixture_.tolerance("sites")))
@@ -123,6 +125,49 @@ TEST_P(ModelFixture, AttentionProbabilitiesEqualTheReference) {
   // The explicit softmax and the fused kernel are one function.
   EXPECT_TRUE(
       close(seen.at("logits"), fixture_.tensors.get("logits.b"), fixture_.tolerance("logits")));
+}
+
+TEST_P(ModelFixture, RoutersChooseAndWeighAsTheReference) {
+  const auto seen = run_sites(model_, fixture_.tensors.ids("input_ids.b"), "layers.*.*");
+  for (std::int64_t l = 0; l < model_.config().layer_count(); ++l) {
+    if (!model_.config().is_mixture(l)) continue;
+    const std::string layer = "layers." + std::to_string(l) + ".router";
+    const std::string reference = "router." + std::to_string(l) + ".";
+    EXPECT_TRUE(close(seen.at(layer), fixture_.tensors.get(reference + "logits"),
+                      fixture_.tolerance("router_logits")));
+    EXPECT_TRUE(
+        at::equal(seen.at(layer + ".experts"), fixture_.tensors.get(reference + "experts")));
+    EXPECT_TRUE(close(seen.at(layer + ".weights"), fixture_.tensors.get(reference + "weights"),
+                      fixture_.tolerance("router_logits")));
+  }
+}
+
+// What the experts and the shared expert add is what the FFN adds.
+TEST_P(ModelFixture, TheExpertsPartsSumToTheFfnOutput) {
+  const ModelConfig& config = model_.config();
+  std::map<std::int64_t, at::Tensor> sums;
+  std::map<std::int64_t, at::Tensor> whole;
+  Hooks hooks(config.layer_count());
+  hooks.observe(SiteSet::parse("layers.*.*", config), [&](const SiteContext& context,
+                                                          const at::Tensor& tensor) {
+    if (context.site.kind == SiteKind::ffn_out) whole[context.site.layer] = tensor;
+    if (context.site.kind == SiteKind::shared_out) {
+      sums.at(context.site.layer) += tensor;
+    }
+    if (context.site.kind == SiteKind::ffn_norm) {
+      sums[context.site.layer] = at::zeros_like(tensor);
+    }
+    if (context.site.kind != SiteKind::expert_out) return;
+    ASSERT_EQ(tensor.size(0), static_cast<std::int64_t>(context.rows.size()));
+    for (std::size_t i = 0; i < context.rows.size(); ++i) {
+      sums.at(context.site.layer)[context.rows[i]] += tensor[static_cast<std::int64_t>(i)];
+    }
+  });
+  static_cast<void>(run(model_, fixture_.tensors.ids("input_ids.b"), &hooks));
+  for (std::int64_t l = 0; l < config.layer_count(); ++l) {
+    if (!config.is_mixture(l)) continue;
+    EXPECT_TRUE(close(sums.at(l), whole.at(l), {1e-5, 1e-5})) << "layer " << l;
+  }
 }
 
 TEST_P(ModelFixture, TheStreamIsTheExactSumOfItsParts) {
@@ -192,8 +237,20 @@ TEST_P(ModelFixture, Float64AndBfloat16ComputeAgreeWithFloat32) {
     const Model exact = Model::open(fixture_.folder, {Compute::f64, residency});
     EXPECT_TRUE(close(run(exact, ids).logits, expected, fixture_.tolerance("logits")));
     const Model rounded = Model::open(fixture_.folder, {Compute::bf16, residency});
+    // Rounding may send a token to another expert, after which nothing is close: the routers get
+    // the reference's logits.
+    Hooks same_experts(model_.config().layer_count());
+    for (std::int64_t l = 0; l < model_.config().layer_count(); ++l) {
+      if (!model_.config().is_mixture(l)) continue;
+      SiteSet router(model_.config().layer_count());
+      router.add({SiteKind::router, l});
+      same_experts.intervene(router, [&](const SiteContext& context, const at::Tensor&) {
+        return fixture_.tensors.get("router." + std::to_string(context.site.layer) + ".logits");
+      });
+    }
     // bfloat16 has 8 significant bits; errors grow over a few layers as the root of their number.
-    const at::Tensor difference = run(rounded, ids).logits.to(at::kDouble) - expected;
+    const at::Tensor difference =
+        run(rounded, ids, &same_experts).logits.to(at::kDouble) - expected;
     EXPECT_LT((difference.norm() / expected.norm()).item<double>(), 0.05);
   }
 }
@@ -212,7 +269,9 @@ TEST_P(ModelFixture, TheOlderSpellingOfTheConfigurationIsTheSameModel) {
 INSTANTIATE_TEST_SUITE_P(Families, ModelFixture,
                          ::testing::Values("llama", "llama3", "mistral", "qwen2", "qwen3",
                                            "llama_me", "qwen3_me", "mistral_me", "llama_gguf",
-                                           "phi3", "phi3_long", "gemma2", "gemma3", "olmo2"),
+                                           "phi3", "phi3_long", "gemma2", "gemma3", "olmo2",
+                                           "mixtral", "qwen3_moe", "deepseek_v2",
+                                           "deepseek_v2_lite", "deepseek_v3"),
                          [](const auto& parameter) { return std::string(parameter.param); });
 
 struct GgufCase {

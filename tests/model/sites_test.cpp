@@ -39,15 +39,16 @@ TEST(SitePatterns, EveryKindOfALayer) {
 
 TEST(SitePatterns, OnlyWhatTheModelHasIsFound) {
   ModelConfig config;
+  config.layers.resize(4);
   config.pre_norms = true;
   config.post_norms = false;
-  EXPECT_EQ(SiteSet::parse("layers.0.*", 4, site_kinds(config)).list().size(), 18U);
-  const std::string error = error_of(
-      [&] { static_cast<void>(SiteSet::parse("layers.*.attn_raw", 4, site_kinds(config))); });
+  EXPECT_EQ(SiteSet::parse("layers.0.*", config).list().size(), 18U);
+  const std::string error =
+      error_of([&] { static_cast<void>(SiteSet::parse("layers.*.attn_raw", config)); });
   EXPECT_NE(error.find("attn_raw"), std::string::npos);
   config.pre_norms = false;
   config.post_norms = true;
-  EXPECT_EQ(SiteSet::parse("layers.0.*", 4, site_kinds(config)).list().size(), 19U);
+  EXPECT_EQ(SiteSet::parse("layers.0.*", config).list().size(), 19U);
 }
 
 TEST(SitePatterns, AStarStandsForAnyPartOfAKind) {
@@ -59,7 +60,8 @@ TEST(SitePatterns, AStarStandsForAnyPartOfAKind) {
   EXPECT_EQ(names("layers.0.a*_*o*s"), (Names{"layers.0.attn_scores", "layers.0.attn_probs"}));
   EXPECT_EQ(names("layers.*.attn_*").size(), 4U * 6U);
   ModelConfig config;
-  EXPECT_EQ(SiteSet::parse("layers.0.attn_*", 4, site_kinds(config)).list().size(), 5U)
+  config.layers.resize(4);
+  EXPECT_EQ(SiteSet::parse("layers.0.attn_*", config).list().size(), 5U)
       << "without attn_raw, which the model does not have";
   EXPECT_NE(error_of([] {
               static_cast<void>(SiteSet::parse("layers.0.x*", 4));
@@ -70,12 +72,12 @@ TEST(SitePatterns, AStarStandsForAnyPartOfAKind) {
 TEST(SitePatterns, WhatOnlyOtherFamiliesHaveIsRefusedWithTheReason) {
   const auto refusal = [](const char* pattern, bool pre_norms) {
     ModelConfig config;
+    config.layers.resize(4);
+    config.architecture = pre_norms ? "llama" : "olmo2";
+    config.layers.resize(4);
     config.pre_norms = pre_norms;
     config.post_norms = !pre_norms;
-    return error_of([&] {
-      static_cast<void>(
-          SiteSet::parse(pattern, 4, site_kinds(config), pre_norms ? "llama" : "olmo2"));
-    });
+    return error_of([&] { static_cast<void>(SiteSet::parse(pattern, config)); });
   };
   EXPECT_NE(refusal("layers.*.attn_raw", true)
                 .find("llama has no attn_raw: only families with a norm after the module have it"),

@@ -1,6 +1,7 @@
 #include "onset/checkpoint/checkpoint.h"
 
 #include <algorithm>
+#include <functional>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
@@ -129,6 +130,35 @@ void Checkpoint::will_need(const TensorInfo& tensor) const {
 
 void Checkpoint::drop(const TensorInfo& tensor) const {
   files_.at(tensor.file).drop(tensor.offset, tensor.bytes);
+}
+
+namespace {
+
+// Calls visit(file, offset) with the file that the bytes lie in.
+template <typename Visit>
+void locate(const std::vector<MappedFile>& files, std::span<const std::byte> part,
+            const Visit& visit) {
+  for (const MappedFile& file : files) {
+    const std::span<const std::byte> whole = file.bytes();
+    if (std::less<>{}(part.data(), whole.data()) ||
+        !std::less<>{}(part.data(), whole.data() + whole.size())) {
+      continue;
+    }
+    visit(file, static_cast<std::size_t>(part.data() - whole.data()));
+    return;
+  }
+}
+
+}  // namespace
+
+void Checkpoint::will_need(std::span<const std::byte> part) const {
+  locate(files_, part,
+         [&](const MappedFile& file, std::size_t offset) { file.will_need(offset, part.size()); });
+}
+
+void Checkpoint::drop(std::span<const std::byte> part) const {
+  locate(files_, part,
+         [&](const MappedFile& file, std::size_t offset) { file.drop(offset, part.size()); });
 }
 
 Checkpoint CheckpointBuilder::build() && {

@@ -65,6 +65,9 @@ class Checkpoint {
   // Reading ahead and dropping behind, for streaming.
   void will_need(const TensorInfo& tensor) const;
   void drop(const TensorInfo& tensor) const;
+  // The same of a part of a tensor's data.
+  void will_need(std::span<const std::byte> part) const;
+  void drop(std::span<const std::byte> part) const;
 
  private:
   CheckpointFormat format_ = CheckpointFormat::safetensors;

@@ -34,7 +34,7 @@ const float* float_rows(const StoredMatrix& weight, std::int64_t first, std::int
   const bool aligned = reinterpret_cast<std::uintptr_t>(bytes.data()) % alignof(float) == 0;
   if (weight.dtype == DType::f32 && aligned) return reinterpret_cast<const float*>(bytes.data());
   buffer.resize(static_cast<std::size_t>(count * weight.columns));
-  to_float32(weight.dtype, bytes, buffer);
+  to_float32(weight, first, count, buffer);
   return buffer.data();
 }
 
@@ -86,6 +86,28 @@ std::span<const std::byte> StoredMatrix::row_range(std::int64_t first, std::int6
                        static_cast<std::size_t>(count) * size);
 }
 
+StoredMatrix StoredMatrix::slice(std::int64_t first, std::int64_t count) const {
+  return {row_range(first, count), dtype, count, columns, scales, scales_row + first};
+}
+
+void to_float32(const StoredMatrix& weight, std::int64_t first, std::int64_t count,
+                std::span<float> values) {
+  to_float32(weight.dtype, weight.row_range(first, count), values);
+  if (weight.scales == nullptr) return;
+  const BlockScales& scales = *weight.scales;
+  const std::int64_t block_columns = scales.block_columns;
+  const std::int64_t across = (weight.columns + block_columns - 1) / block_columns;
+  float* value = values.data();
+  for (std::int64_t row = 0; row < count; ++row) {
+    const std::int64_t block_row = (weight.scales_row + first + row) / scales.block_rows;
+    const float* scale = scales.values.data() + block_row * across;
+    for (std::int64_t begin = 0; begin < weight.columns; begin += block_columns, ++scale) {
+      const std::int64_t end = std::min(begin + block_columns, weight.columns);
+      for (std::int64_t i = begin; i < end; ++i) *value++ *= *scale;
+    }
+  }
+}
+
 at::Tensor multiply(const at::Tensor& x, const StoredMatrix& weight) {
   const at::Tensor input = x.contiguous();
   const std::int64_t n = input.size(0);
@@ -127,8 +149,7 @@ at::Tensor gather_rows(const StoredMatrix& weight, std::span<const std::int64_t>
                              at::TensorOptions().dtype(at::kFloat));
   float* to = out.mutable_data_ptr<float>();
   for (const std::int64_t id : ids) {
-    to_float32(weight.dtype, weight.row_range(id, 1),
-               std::span(to, static_cast<std::size_t>(weight.columns)));
+    to_float32(weight, id, 1, std::span(to, static_cast<std::size_t>(weight.columns)));
     to += weight.columns;
   }
   return out;

@@ -6,11 +6,21 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <vector>
 
 #include "onset/checkpoint/dtype.h"
 
 namespace onset {
+
+// What FP8 weights are multiplied with, one number for each block of rows and columns; the last
+// blocks may be cut short.
+struct BlockScales {
+  std::vector<float> values;  // row-major, ceil(columns / block_columns) to a row of blocks
+  std::int64_t block_rows = 128;
+  std::int64_t block_columns = 128;
+};
 
 // A weight [rows, columns], row-major; a view, the owner of the bytes outlives it.
 struct StoredMatrix {
@@ -18,10 +28,18 @@ struct StoredMatrix {
   DType dtype = DType::f32;
   std::int64_t rows = 0;
   std::int64_t columns = 0;
+  std::shared_ptr<const BlockScales> scales = nullptr;  // none: the stored values are the weights
+  std::int64_t scales_row = 0;  // the row of the scaled matrix that row 0 of this view is
 
   [[nodiscard]] std::int64_t row_bytes() const;
   [[nodiscard]] std::span<const std::byte> row_range(std::int64_t first, std::int64_t count) const;
+  // Rows [first, first + count) as a view of their own.
+  [[nodiscard]] StoredMatrix slice(std::int64_t first, std::int64_t count) const;
 };
+
+// Rows [first, first + count) as float32, count * columns values. Uses one thread.
+void to_float32(const StoredMatrix& weight, std::int64_t first, std::int64_t count,
+                std::span<float> values);
 
 // x [N, columns] float32 times the transpose: [N, rows] float32. Not differentiable.
 [[nodiscard]] at::Tensor multiply(const at::Tensor& x, const StoredMatrix& weight);

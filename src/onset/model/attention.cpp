@@ -61,16 +61,23 @@ at::Tensor fused_attention(const AttentionInput& input, Compute compute) {
     keys = keys.to(at::kBFloat16);
     values = values.to(at::kBFloat16);
   }
+  // The kernels without [T, S] in memory want one size for keys and values; zeros add nothing.
+  const std::int64_t value_dim = values.size(2);
+  if (queries > 1 && value_dim < dim) values = at::constant_pad_nd(values, {0, dim - value_dim});
   const std::vector<std::int64_t> shared{groups, heads / groups, seen, dim};
+  const std::vector<std::int64_t> shared_values{groups, heads / groups, seen, values.size(2)};
   const at::Tensor k = keys.unsqueeze(1).expand(shared);
-  const at::Tensor v = values.unsqueeze(1).expand(shared);
+  const at::Tensor v = values.unsqueeze(1).expand(shared_values);
   const bool windowed = input.window > 0 && seen > input.window;
   const bool causal = queries > 1 && queries == seen && !windowed;
   std::optional<at::Tensor> mask;
   if (queries > 1 && !causal) mask = visible(queries, seen, input.window);
   const at::Tensor out =
       at::scaled_dot_product_attention(q, k, v, mask, /*dropout_p=*/0.0, causal, input.scale);
-  return out.permute({2, 0, 1, 3}).reshape({queries, heads, dim}).to(input.q.scalar_type());
+  return out.narrow(3, 0, value_dim)
+      .permute({2, 0, 1, 3})
+      .reshape({queries, heads, value_dim})
+      .to(input.q.scalar_type());
 }
 
 at::Tensor attention_scores(const AttentionInput& input) {

@@ -15,13 +15,13 @@ namespace onset {
 struct AttentionInput {
   at::Tensor q;  // [T, H, K]
   at::Tensor k;  // [G, S, K]
-  at::Tensor v;  // [G, S, K]
+  at::Tensor v;  // [G, S, V]
   double scale = 1.0;
   std::int64_t window = 0;  // 0: none
   double softcap = 0.0;     // c tanh(score / c) before the mask; 0: none
 };
 
-// [T, H, K], without the scores of all pairs in memory: by a fused kernel, or, with a soft cap, in
+// [T, H, V], without the scores of all pairs in memory: by a fused kernel, or, with a soft cap, in
 // blocks of queries.
 [[nodiscard]] at::Tensor fused_attention(const AttentionInput& input, Compute compute);
 
@@ -32,7 +32,7 @@ struct AttentionInput {
 // Called with scores or probabilities [H, T, S]; returns what to go on with.
 using AttentionHook = std::function<at::Tensor(at::Tensor)>;
 
-// [T, H, K], with the scores and probabilities at hand.
+// [T, H, V], with the scores and probabilities at hand.
 [[nodiscard]] at::Tensor explicit_attention(const AttentionInput& input,
                                             const AttentionHook& on_scores,
                                             const AttentionHook& on_probs);

@@ -32,8 +32,9 @@ KvCache::View KvCache::append(std::int64_t layer, const at::Tensor& keys,
                               const at::Tensor& values) {
   Layer& store = layers_.at(static_cast<std::size_t>(layer));
   write_behind(store.keys, length(), keys);
-  write_behind(store.values, length(), values);
   const std::int64_t total = length() + keys.size(0);
+  if (!values.defined()) return {store.keys.narrow(1, 0, total), {}};
+  write_behind(store.values, length(), values);
   return {store.keys.narrow(1, 0, total), store.values.narrow(1, 0, total)};
 }
 

@@ -9,9 +9,11 @@
 
 namespace onset {
 
-// Keys after RoPE and values, [G, positions, K] per layer. Grows as needed. A forward call that is
-// given a cache continues at position length(); it appends to every layer and advances the length
-// once, so that a call that throws leaves the length, and with it the content, as it was.
+// Keys after RoPE and values, [G, positions, K] per layer; with latent attention instead the normed
+// latent and the rotated key part behind it, as keys of one head [1, positions, kv_rank +
+// rope_dim], and no values. Grows as needed. A forward call that is given a cache continues at
+// position length(); it appends to every layer and advances the length once, so that a call that
+// throws leaves the length, and with it the content, as it was.
 class KvCache {
  public:
   explicit KvCache(std::int64_t layer_count) : layers_(static_cast<std::size_t>(layer_count)) {}
@@ -24,9 +26,10 @@ class KvCache {
 
   struct View {
     at::Tensor keys;    // [G, S, K], S = length() + new positions
-    at::Tensor values;  // [G, S, K]
+    at::Tensor values;  // [G, S, V]; undefined where none are kept
   };
-  // Writes keys and values [T, G, K] behind the first length() positions of the layer.
+  // Writes keys [T, G, K] and values [T, G, V], which may be undefined, behind the first length()
+  // positions of the layer.
   View append(std::int64_t layer, const at::Tensor& keys, const at::Tensor& values);
   // After all layers: the tokens that were appended, and the length of the sequence that RoPE was
   // chosen for.

@@ -1,5 +1,6 @@
 #include "onset/model/config.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "onset/base/error.h"
@@ -64,18 +65,55 @@ void check_rope(const RopeConfig& rope, const ModelConfig& config, const std::st
   }
 }
 
+void check_mixture(const MixtureConfig& mixture, const std::string& where) {
+  constexpr std::int64_t max_experts = 65'536;
+  check_size(where, "the number of experts", mixture.experts, max_experts);
+  check_size(where, "the number of experts a token is sent to", mixture.chosen, mixture.experts);
+  check_size(where, "the experts' FFN size", mixture.ffn, max_width);
+  require_input(mixture.shared_ffn >= 0 && mixture.shared_ffn <= max_width, where,
+                ": the shared expert's FFN size is ", mixture.shared_ffn);
+  require_input(mixture.groups >= 1 && mixture.experts % mixture.groups == 0, where, ": ",
+                mixture.experts, " experts do not divide into ", mixture.groups, " groups");
+  check_size(where, "the number of chosen groups", mixture.chosen_groups, mixture.groups);
+  require_input(mixture.chosen <= mixture.chosen_groups * (mixture.experts / mixture.groups), where,
+                ": ", mixture.chosen_groups, " groups of ", mixture.experts / mixture.groups,
+                " experts do not hold the ", mixture.chosen, " that a token is sent to");
+  require_input(std::isfinite(mixture.scale) && mixture.scale > 0, where,
+                ": the experts' weights are scaled by ", mixture.scale,
+                ", expected a positive number");
+}
+
+void check_latent(const ModelConfig& config, const std::string& where) {
+  const LatentConfig& latent = config.latent;
+  check_size(where, "the rank of the key-value latent", latent.kv_rank, max_width);
+  require_input(latent.query_rank >= 0 && latent.query_rank <= max_width, where,
+                ": the rank of the query latent is ", latent.query_rank);
+  check_size(where, "the rotated part of a head", latent.rope_dim, config.head_dim - 1);
+  for (const double scale : {config.ropes.front().mscale, config.ropes.front().mscale_all_dim}) {
+    require_input(std::isfinite(scale) && scale >= 0 && scale <= 1e3, where, ": a RoPE mscale is ",
+                  scale, ", expected 0 to 1000");
+  }
+}
+
 void check(const ModelConfig& config, const std::string& where) {
   check_size(where, "the hidden size", config.hidden, max_width);
   check_size(where, "the number of layers", config.layer_count(), max_layers);
   check_size(where, "the number of heads", config.heads, max_width);
   check_size(where, "the number of key-value heads", config.kv_heads, config.heads);
   check_size(where, "the head size", config.head_dim, max_width);
-  check_size(where, "the FFN size", config.ffn, max_width);
+  const bool all_mixtures = std::all_of(config.layers.begin(), config.layers.end(),
+                                        [](const LayerConfig& layer) { return layer.mixture; });
+  if (!all_mixtures) check_size(where, "the FFN size", config.ffn, max_width);
+  if (config.mixture.experts != 0) check_mixture(config.mixture, where);
+  check_size(where, "the value head size", config.value_dim, max_width);
+  if (config.has_latent_attention()) check_latent(config, where);
   check_size(where, "the vocabulary size", config.vocabulary, max_width);
   require_input(config.heads % config.kv_heads == 0, where, ": ", config.heads,
                 " heads do not divide among ", config.kv_heads, " key-value heads");
   require_input(config.norm_eps >= 0 && config.norm_eps <= 1, where, ": the norm's epsilon is ",
                 config.norm_eps, ", expected 0 to 1");
+  require_input(config.extra_layers >= 0 && config.extra_layers <= max_layers, where,
+                ": the number of layers for further tokens is ", config.extra_layers);
   require_input(config.context >= 0, where, ": the context length is ", config.context,
                 ", expected at least 1");
   for (const RopeConfig& rope : config.ropes) check_rope(rope, config, where);

@@ -9,35 +9,6 @@
 namespace onset {
 namespace {
 
-class Metadata {
- public:
-  Metadata(const Json& values, std::string architecture, std::string where)
-      : values_(values), prefix_(std::move(architecture) + "."), where_(std::move(where)) {}
-
-  [[nodiscard]] std::int64_t integer(const std::string& key) const {
-    const auto value = find_int(values_, prefix_ + key, where_);
-    require_input(value.has_value(), where_, ": key \"", prefix_, key, "\" is missing");
-    return *value;
-  }
-  [[nodiscard]] std::int64_t integer(const std::string& key, std::int64_t fallback) const {
-    return find_int(values_, prefix_ + key, where_).value_or(fallback);
-  }
-  [[nodiscard]] double number(const std::string& key, double fallback) const {
-    return find_number(values_, prefix_ + key, where_).value_or(fallback);
-  }
-  [[nodiscard]] std::optional<double> optional_number(const std::string& key) const {
-    return find_number(values_, prefix_ + key, where_);
-  }
-  [[nodiscard]] std::optional<std::string> text(const std::string& key) const {
-    return find_string(values_, prefix_ + key, where_);
-  }
-
- private:
-  const Json& values_;
-  std::string prefix_;
-  std::string where_;
-};
-
 // A small tensor of positive numbers, of half the rotary dims; empty where the file has none.
 std::vector<double> read_table(const Checkpoint& checkpoint, const std::string& name,
                                std::int64_t rotary_dim, const std::string& where) {
@@ -55,11 +26,13 @@ std::vector<double> read_table(const Checkpoint& checkpoint, const std::string& 
   return {values.begin(), values.end()};
 }
 
-RopeConfig read_rope(const Metadata& metadata, const Checkpoint& checkpoint,
+RopeConfig read_rope(const GgufMetadata& metadata, const Checkpoint& checkpoint,
                      const std::string& where, const ModelConfig& config) {
   RopeConfig rope;
   rope.theta = metadata.number("rope.freq_base", rope.theta);
-  rope.rotary_dim = metadata.integer("rope.dimension_count", config.head_dim);
+  rope.rotary_dim = config.has_latent_attention()
+                        ? config.latent.rope_dim
+                        : metadata.integer("rope.dimension_count", config.head_dim);
   rope.original_context = metadata.integer("rope.scaling.original_context_length", config.context);
   rope.short_factors = read_table(checkpoint, "rope_factors_short.weight", rope.rotary_dim, where);
   rope.long_factors = read_table(checkpoint, "rope_factors_long.weight", rope.rotary_dim, where);
@@ -86,11 +59,14 @@ RopeConfig read_rope(const Metadata& metadata, const Checkpoint& checkpoint,
   }
   rope.beta_fast = metadata.number("rope.scaling.yarn_beta_fast", rope.beta_fast);
   rope.beta_slow = metadata.number("rope.scaling.yarn_beta_slow", rope.beta_slow);
+  // Holds 0.1 mscale_all_dim; these files know no other mscale.
+  rope.mscale_all_dim = 10.0 * metadata.number("rope.scaling.yarn_log_multiplier", 0.0);
+  rope.mscale = rope.mscale_all_dim;
   return rope;
 }
 
 // One number, or an array of one number a layer when they differ; only equal ones are known here.
-std::int64_t read_per_layer(const Checkpoint& checkpoint, const Metadata& metadata,
+std::int64_t read_per_layer(const Checkpoint& checkpoint, const GgufMetadata& metadata,
                             const std::string& architecture, const std::string& key,
                             std::int64_t fallback, const std::string& where) {
   const auto found = checkpoint.config().find(architecture + "." + key);
@@ -148,8 +124,8 @@ std::vector<bool> read_window_pattern(const Family& family, const Checkpoint& ch
 }
 
 // The layers' windows, and the RoPE of those that have their own.
-void read_windows(const Family& family, const Metadata& metadata, const std::vector<bool>& sliding,
-                  const std::string& where, ModelConfig& config) {
+void read_windows(const Family& family, const GgufMetadata& metadata,
+                  const std::vector<bool>& sliding, const std::string& where, ModelConfig& config) {
   const std::int64_t window = metadata.integer("attention.sliding_window", 0);
   require_input(window >= 0, where, ": attention.sliding_window is ", window);
   for (std::size_t i = 0; window > 0 && i < config.layers.size(); ++i) {
@@ -175,12 +151,17 @@ ModelConfig read_gguf_config(const Checkpoint& checkpoint, const std::string& wh
   const Json& values = checkpoint.config();
   const auto architecture = find_string(values, "general.architecture", where);
   require_input(architecture.has_value(), where, ": key \"general.architecture\" is missing");
-  const Family* family = family_of_gguf(*architecture);
+  const bool mixture = find_int(values, *architecture + ".expert_count", where).value_or(0) > 0;
+  constexpr std::int64_t sigmoid = 2;  // of expert_gating_func
+  const bool by_sigmoid =
+      find_int(values, *architecture + ".expert_gating_func", where).value_or(1) == sigmoid;
+  const Family* family = family_of_gguf(*architecture, mixture,
+                                        by_sigmoid ? RouterScore::sigmoid : RouterScore::softmax);
   if (family == nullptr) {
     throw input_error(str_cat(where, ": architecture \"", *architecture, "\" is not supported"),
                       "supported are " + supported_architectures());
   }
-  const Metadata metadata(values, *architecture, where);
+  const GgufMetadata metadata(values, *architecture, where);
   ModelConfig config;
   config.hidden = metadata.integer("embedding_length");
   config.heads =
@@ -189,8 +170,10 @@ ModelConfig read_gguf_config(const Checkpoint& checkpoint, const std::string& wh
                                    config.heads, where);
   config.head_dim =
       metadata.integer("attention.key_length", config.heads > 0 ? config.hidden / config.heads : 0);
-  const std::int64_t value_dim = metadata.integer("attention.value_length", config.head_dim);
-  require_input(value_dim == config.head_dim, where, ": attention.value_length ", value_dim,
+  config.value_dim = metadata.integer("attention.value_length", config.head_dim);
+  if (family->latent) read_gguf_latent(metadata, config);
+  require_input(family->latent || config.value_dim == config.head_dim, where,
+                ": attention.value_length ", config.value_dim,
                 " differs from attention.key_length ", config.head_dim, ", which is not supported");
   config.ffn = read_per_layer(checkpoint, metadata, *architecture, "feed_forward_length", 0, where);
   const TensorInfo* embedding = checkpoint.find("token_embd.weight");
@@ -199,7 +182,8 @@ ModelConfig read_gguf_config(const Checkpoint& checkpoint, const std::string& wh
   config.context = metadata.integer("context_length", 0);
   config.norm_eps = metadata.number("attention.layer_norm_rms_epsilon", config.norm_eps);
   config.tied_embeddings = checkpoint.find("output.weight") == nullptr;
-  const std::int64_t count = metadata.integer("block_count");
+  config.extra_layers = metadata.integer("nextn_predict_layers", 0);
+  const std::int64_t count = metadata.integer("block_count") - config.extra_layers;
   require_input(count >= 1 && count <= 10'000, where, ": block_count is ", count,
                 ", expected 1 to 10000");
   config.layers.resize(static_cast<std::size_t>(count));
@@ -214,7 +198,9 @@ ModelConfig read_gguf_config(const Checkpoint& checkpoint, const std::string& wh
     config.attention_softcap = metadata.number("attn_logit_softcapping", 0.0);
     config.logit_softcap = metadata.number("final_logit_softcapping", 0.0);
   }
+  read_gguf_mixture(metadata, checkpoint, *family, config);
   config.ropes = {read_rope(metadata, checkpoint, where, config)};
+  apply_latent_scale(config);
   read_windows(*family, metadata,
                read_window_pattern(*family, checkpoint, *architecture, where, config.layers.size()),
                where, config);

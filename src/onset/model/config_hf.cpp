@@ -11,40 +11,8 @@
 namespace onset {
 namespace {
 
-class Reader {
- public:
-  Reader(const Json& object, std::string where) : object_(object), where_(std::move(where)) {}
-
-  [[nodiscard]] std::int64_t integer(const std::string& key) const {
-    const auto value = find_int(object_, key, where_);
-    require_input(value.has_value(), where_, ": key \"", key, "\" is missing");
-    return *value;
-  }
-  [[nodiscard]] std::int64_t integer(const std::string& key, std::int64_t fallback) const {
-    return find_int(object_, key, where_).value_or(fallback);
-  }
-  [[nodiscard]] double number(const std::string& key, double fallback) const {
-    return find_number(object_, key, where_).value_or(fallback);
-  }
-  [[nodiscard]] bool boolean(const std::string& key, bool fallback) const {
-    return find_bool(object_, key, where_).value_or(fallback);
-  }
-  [[nodiscard]] std::optional<std::string> text(const std::string& key) const {
-    return find_string(object_, key, where_);
-  }
-  [[nodiscard]] const Json* child(const std::string& key) const {
-    const auto found = object_.find(key);
-    return found == object_.end() || found->is_null() ? nullptr : &*found;
-  }
-  [[nodiscard]] const std::string& where() const { return where_; }
-
- private:
-  const Json& object_;
-  std::string where_;
-};
-
 // Of all families but Gemma, whose files say "gelu" in hidden_act and mean the tanh form.
-Activation read_activation(const Reader& config) {
+Activation read_activation(const ConfigReader& config) {
   const std::string name = config.text("hidden_act").value_or("silu");
   if (name == "silu" || name == "swish") return Activation::silu;
   if (name == "gelu_pytorch_tanh" || name == "gelu_new") return Activation::gelu_tanh;
@@ -53,7 +21,7 @@ Activation read_activation(const Reader& config) {
                             "\" is not known; known are silu, gelu and gelu_pytorch_tanh"));
 }
 
-RopeKind read_rope_kind(const Reader& rope) {
+RopeKind read_rope_kind(const ConfigReader& rope) {
   std::string name = rope.text("rope_type").value_or("");
   if (name.empty()) name = rope.text("type").value_or("default");
   if (name == "default") return RopeKind::plain;
@@ -87,9 +55,9 @@ std::int64_t read_rotary_dim(double partial, std::int64_t head_dim, const std::s
 }
 
 // How the frequencies of a kind other than the plain one are changed.
-void read_scaling(const Json& scaling, const Reader& config, const std::string& where,
+void read_scaling(const Json& scaling, const ConfigReader& config, const std::string& where,
                   std::int64_t context, RopeConfig& rope) {
-  const Reader reader(scaling, where);
+  const ConfigReader reader(scaling, where);
   // longrope models say the original length outside, others inside.
   const bool falls_back = rope.kind == RopeKind::yarn || rope.kind == RopeKind::longrope;
   rope.original_context =
@@ -109,6 +77,8 @@ void read_scaling(const Json& scaling, const Reader& config, const std::string& 
   rope.beta_slow = reader.number("beta_slow", rope.beta_slow);
   rope.attention_factor = find_number(scaling, "attention_factor", where);
   rope.truncate = reader.boolean("truncate", true);
+  rope.mscale = reader.number("mscale", 0.0);
+  rope.mscale_all_dim = reader.number("mscale_all_dim", 0.0);
   if (rope.kind == RopeKind::longrope) {
     rope.short_factors = read_factors(scaling, "short_factor", where);
     rope.long_factors = read_factors(scaling, "long_factor", where);
@@ -116,26 +86,28 @@ void read_scaling(const Json& scaling, const Reader& config, const std::string& 
 }
 
 // One set of RoPE parameters: `scaling` is an object of either spelling, or null.
-RopeConfig read_rope_set(const Json* scaling, const Reader& config, const std::string& where,
+RopeConfig read_rope_set(const Json* scaling, const ConfigReader& config, const std::string& where,
                          const ModelConfig& model, double theta) {
   RopeConfig rope;
   rope.theta = theta;
   double partial = config.number("partial_rotary_factor", 1.0);
   if (scaling != nullptr) {
     require_input(scaling->is_object(), where, " should be an object, is ", scaling->type_name());
-    const Reader reader(*scaling, where);
+    const ConfigReader reader(*scaling, where);
     rope.kind = read_rope_kind(reader);
     rope.theta = reader.number("rope_theta", theta);
     partial = reader.number("partial_rotary_factor", partial);
   }
-  rope.rotary_dim = read_rotary_dim(partial, model.head_dim, config.where());
+  rope.rotary_dim = model.has_latent_attention()
+                        ? model.latent.rope_dim
+                        : read_rotary_dim(partial, model.head_dim, config.where());
   if (rope.kind != RopeKind::plain) read_scaling(*scaling, config, where, model.context, rope);
   return rope;
 }
 
 // One set for all layers, or, where a family's layers with a window have their own, that one
 // second. Newer files nest both under `rope_parameters`; older ones say `rope_local_base_freq`.
-std::vector<RopeConfig> read_ropes(const Reader& config, const Family& family,
+std::vector<RopeConfig> read_ropes(const ConfigReader& config, const Family& family,
                                    const ModelConfig& model) {
   const char* key = config.child("rope_parameters") != nullptr ? "rope_parameters" : "rope_scaling";
   const Json* scaling = config.child(key);
@@ -161,12 +133,15 @@ std::vector<RopeConfig> read_ropes(const Reader& config, const Family& family,
 }
 
 // The family's rule for which layers see a window, where `layer_types` does not say.
-bool has_window(const Reader& config, const Family& family, std::int64_t layer) {
+bool has_window(const ConfigReader& config, const Family& family, std::int64_t layer) {
   switch (family.window) {
     case WindowRule::none:
       return false;
     case WindowRule::all:
+    case WindowRule::opt_in_all:
       return true;
+    case WindowRule::opt_in_even:
+      return layer % 2 == 0 && layer < config.integer("max_window_layers", 28);
     case WindowRule::opt_in:
       return layer >= config.integer("max_window_layers", 0);
     case WindowRule::alternating:
@@ -182,15 +157,17 @@ bool has_window(const Reader& config, const Family& family, std::int64_t layer) 
 }
 
 // Which layers see a window: `layer_types` where given, else the family's rule.
-std::vector<LayerConfig> read_layers(const Reader& config, const Family& family) {
+std::vector<LayerConfig> read_layers(const ConfigReader& config, const Family& family) {
   const std::int64_t count = config.integer("num_hidden_layers");
   require_input(count >= 1 && count <= 10'000, config.where(), ": num_hidden_layers is ", count,
                 ", expected 1 to 10000");
   std::vector<LayerConfig> layers(static_cast<std::size_t>(count));
   const std::int64_t window = config.integer("sliding_window", family.gemma ? 4096 : 0);
+  const bool opt_in = family.window == WindowRule::opt_in ||
+                      family.window == WindowRule::opt_in_all ||
+                      family.window == WindowRule::opt_in_even;
   const bool used =
-      family.window != WindowRule::none &&
-      (family.window != WindowRule::opt_in || config.boolean("use_sliding_window", false));
+      family.window != WindowRule::none && (!opt_in || config.boolean("use_sliding_window", false));
   if (!used || window == 0) return layers;
   require_input(window > 0, config.where(), ": sliding_window is ", window,
                 ", expected at least 1");
@@ -231,7 +208,7 @@ std::vector<std::int64_t> read_eos(const Checkpoint& checkpoint) {
   return {};
 }
 
-void read_caps(const Reader& reader, const Family& family, ModelConfig& config) {
+void read_caps(const ConfigReader& reader, const Family& family, ModelConfig& config) {
   if (family.gemma) {
     const double scalar = reader.number("query_pre_attn_scalar", 256.0);
     require_input(scalar > 0, reader.where(), ": query_pre_attn_scalar is ", scalar,
@@ -245,15 +222,17 @@ void read_caps(const Reader& reader, const Family& family, ModelConfig& config) 
 
 ModelConfig read_family_config(const Checkpoint& checkpoint, const Json& json, const Family& family,
                                const std::string& where) {
-  const Reader reader(json, where);
+  const ConfigReader reader(json, where);
   ModelConfig config;
   config.hidden = reader.integer("hidden_size");
   config.heads = reader.integer("num_attention_heads");
   config.kv_heads = reader.integer("num_key_value_heads", config.heads);
   const std::int64_t divided = config.heads > 0 ? config.hidden / config.heads : 0;
   config.head_dim = reader.integer("head_dim", family.gemma ? 256 : divided);
+  if (family.latent) read_hf_latent(reader, config);  // its head_dim says something else
   require_input(config.head_dim > 0 && config.hidden > 0, where, ": hidden_size ", config.hidden,
                 " and ", config.heads, " heads give no head size");
+  if (!family.latent) config.value_dim = config.head_dim;
   config.ffn = reader.integer("intermediate_size");
   config.vocabulary = reader.integer("vocab_size");
   config.context = reader.integer("max_position_embeddings", 0);
@@ -261,13 +240,17 @@ ModelConfig read_family_config(const Checkpoint& checkpoint, const Json& json, c
   config.activation = read_activation(reader);
   config.tied_embeddings = reader.boolean("tie_word_embeddings", family.tied_by_default);
   apply_family(family, config);
+  if (family.latent) config.interleaved_rope = reader.boolean("rope_interleave", true);
   config.norm_plus_one = family.gemma;
   read_caps(reader, family, config);
   config.output_bias = reader.boolean("attention_bias", false);
   config.qkv_bias = config.qkv_bias || config.output_bias;
   config.ffn_bias = reader.boolean("mlp_bias", false);
   config.layers = read_layers(reader, family);
+  config.extra_layers = reader.integer("num_nextn_predict_layers", 0);
+  read_hf_mixture(reader, family, config);
   config.ropes = read_ropes(reader, family, config);
+  apply_latent_scale(config);
   config.eos = read_eos(checkpoint);
   config.bos = find_int(json, "bos_token_id", where);
   return config;

@@ -7,77 +7,11 @@
 #include <stdexcept>
 
 #include "onset/base/error.h"
-#include "onset/model/attention.h"
+#include "onset/model/decoder_pass.h"
 #include "onset/model/layers.h"
 #include "onset/model/rope.h"
 
 namespace onset {
-namespace {
-
-at::ScalarType residual_type(Compute compute) {
-  return compute == Compute::f64 ? at::kDouble : at::kFloat;
-}
-
-std::vector<SequenceRows> pack(std::span<const SequenceInput> batch, const ModelConfig& config) {
-  std::vector<SequenceRows> sequences;
-  std::int64_t row = 0;
-  for (const SequenceInput& input : batch) {
-    require_input(!input.ids.empty(), "a sequence without tokens");
-    for (const std::int64_t id : input.ids) {
-      require_input(id >= 0 && id < config.vocabulary, "token id ", id,
-                    " is outside the vocabulary of ", config.vocabulary);
-    }
-    const auto count = static_cast<std::int64_t>(input.ids.size());
-    const std::int64_t position = input.cache == nullptr ? 0 : input.cache->length();
-    sequences.push_back({.row = row, .count = count, .position = position});
-    row += count;
-  }
-  return sequences;
-}
-
-// The length of the sequence that RoPE is chosen for.
-std::int64_t rope_length(const SequenceInput& input) {
-  const std::int64_t before = input.cache == nullptr ? 0 : input.cache->length();
-  return std::max(before + static_cast<std::int64_t>(input.ids.size()), input.planned_length);
-}
-
-}  // namespace
-
-// What stays the same through one forward call.
-struct Decoder::Pass {
-  std::span<const SequenceInput> batch;
-  std::vector<SequenceRows> sequences;
-  std::int64_t rows = 0;
-  std::int64_t layers = 0;  // blocks to run
-  const Hooks* hooks = nullptr;
-  std::vector<RopeTable> ropes;  // of each of the configuration's RoPE sets
-
-  Pass(const Decoder& decoder, std::span<const SequenceInput> inputs, const Hooks* asked)
-      : batch(inputs),
-        sequences(pack(inputs, decoder.config_)),
-        layers(decoder.config_.layer_count()),
-        hooks(asked) {
-    rows = sequences.back().row + sequences.back().count;
-    for (const RopeConfig& rope : decoder.config_.ropes) {
-      std::vector<RopeFrequencies> frequencies;
-      for (const SequenceInput& input : inputs) {
-        frequencies.push_back(rope_frequencies(rope, rope_length(input)));
-      }
-      ropes.push_back(rope_table(frequencies, sequences, residual_type(decoder.options_.compute)));
-    }
-  }
-
-  [[nodiscard]] bool wants(SiteKind kind, std::int64_t layer) const {
-    return hooks != nullptr && hooks->wants({kind, layer});
-  }
-  // The tensor as it leaves the site.
-  [[nodiscard]] at::Tensor at(SiteKind kind, std::int64_t layer, at::Tensor tensor,
-                              std::int64_t sequence = -1) const {
-    if (!wants(kind, layer)) return tensor;
-    return hooks->run({.site = {kind, layer}, .sequences = sequences, .sequence = sequence},
-                      std::move(tensor));
-  }
-};
 
 std::vector<SequenceInput> sequences_of_padded(std::span<const std::int64_t> ids,
                                                std::span<const std::int64_t> mask,
@@ -115,10 +49,10 @@ Decoder::Decoder(const Checkpoint& checkpoint, const ModelConfig& config,
       weights_(find_weights(checkpoint, config, options.compute, log)) {
   if (options.residency == Residency::streamed) return;
   for (LayerWeights& layer : weights_.layers) {
-    AttentionWeights& attention = layer.attention;
-    for (Linear* linear : {&attention.q, &attention.k, &attention.v, &attention.o, &layer.ffn.gate,
-                           &layer.ffn.up, &layer.ffn.down}) {
-      linear->make_resident();
+    for_each_linear(layer, [](Linear& linear) { linear.make_resident(); });
+    if (layer.attention.latent) {
+      LatentWeights& latent = *layer.attention.latent;
+      latent.resident_up = latent.dense_up(config_.heads, residual_type(compute()));
     }
   }
   weights_.head.make_resident();
@@ -181,7 +115,7 @@ at::Tensor Decoder::embed(std::span<const SequenceInput> batch) const {
   std::vector<std::int64_t> ids;
   for (const SequenceInput& input : batch)
     ids.insert(ids.end(), input.ids.begin(), input.ids.end());
-  const at::Tensor rows = gather_rows(weights_.embedding, ids).to(residual_type(options_.compute));
+  const at::Tensor rows = gather_rows(weights_.embedding, ids).to(residual_type(compute()));
   return config_.embedding_scale == 1.0 ? rows : rows.mul(config_.embedding_scale);
 }
 
@@ -209,75 +143,6 @@ at::Tensor Decoder::block(const Pass& pass, std::int64_t layer, at::Tensor strea
   const at::Tensor ffn_out =
       added(SiteKind::ffn_raw, SiteKind::ffn_out, ffn(pass, layer, ffn_in), weights.ffn_post_norm);
   return pass.at(SiteKind::resid_post, layer, resid_mid + ffn_out);
-}
-
-at::Tensor Decoder::attention(const Pass& pass, std::int64_t layer, const at::Tensor& input) const {
-  const AttentionWeights& weights = weights_.layers[static_cast<std::size_t>(layer)].attention;
-  const LayerConfig& layer_config = config_.layers[static_cast<std::size_t>(layer)];
-  const RopeTable& rope = pass.ropes[layer_config.rope];
-  const auto heads_of = [&](const Linear& linear, const at::Tensor& norm) {
-    const std::vector<std::int64_t> shape{pass.rows, -1, config_.head_dim};
-    const at::Tensor x = linear(input);
-    if (!norm.defined()) return x.view(shape);
-    // Over all heads at once, or each head for itself.
-    if (config_.qk_norm == QkNorm::whole) return rms_norm(x, norm, config_.norm_eps).view(shape);
-    return rms_norm(x.view(shape), norm, config_.norm_eps);
-  };
-  const at::Tensor q_pre = pass.at(SiteKind::q_pre, layer, heads_of(weights.q, weights.q_norm));
-  const at::Tensor k_pre = pass.at(SiteKind::k_pre, layer, heads_of(weights.k, weights.k_norm));
-  const at::Tensor q = pass.at(SiteKind::q, layer, rotate(q_pre, rope));
-  const at::Tensor k = pass.at(SiteKind::k, layer, rotate(k_pre, rope));
-  const at::Tensor v = pass.at(SiteKind::v, layer, heads_of(weights.v, {}));
-  const bool explicit_softmax =
-      pass.wants(SiteKind::attn_scores, layer) || pass.wants(SiteKind::attn_probs, layer);
-
-  // A token that sees itself alone takes its own value whole, whatever the score.
-  const bool alone =
-      !explicit_softmax &&
-      std::all_of(pass.batch.begin(), pass.batch.end(), [](const SequenceInput& given) {
-        return given.cache == nullptr && given.ids.size() == 1;
-      });
-  std::vector<at::Tensor> heads;
-  heads.reserve(pass.sequences.size());
-  if (alone) heads.push_back(v.repeat_interleave(q.size(1) / v.size(1), 1));
-  for (std::size_t s = 0; !alone && s < pass.sequences.size(); ++s) {
-    const SequenceRows& rows = pass.sequences[s];
-    AttentionInput attend{.q = q.narrow(0, rows.row, rows.count),
-                          .k = k.narrow(0, rows.row, rows.count),
-                          .v = v.narrow(0, rows.row, rows.count),
-                          .scale = config_.attention_scale,
-                          .window = layer_config.sliding_window,
-                          .softcap = config_.attention_softcap};
-    if (KvCache* cache = pass.batch[s].cache; cache != nullptr) {
-      const KvCache::View kept = cache->append(layer, attend.k, attend.v);
-      attend.k = kept.keys;
-      attend.v = kept.values;
-    } else {
-      attend.k = attend.k.transpose(0, 1);
-      attend.v = attend.v.transpose(0, 1);
-    }
-    if (!explicit_softmax) {
-      heads.push_back(fused_attention(attend, options_.compute));
-      continue;
-    }
-    const auto index = static_cast<std::int64_t>(s);
-    heads.push_back(explicit_attention(
-        attend,
-        [&](at::Tensor t) { return pass.at(SiteKind::attn_scores, layer, std::move(t), index); },
-        [&](at::Tensor t) { return pass.at(SiteKind::attn_probs, layer, std::move(t), index); }));
-  }
-  const at::Tensor all = heads.size() == 1 ? heads.front() : at::cat(heads, 0);
-  const at::Tensor attn_heads = pass.at(SiteKind::attn_heads, layer, all);
-  return weights.o(attn_heads.reshape({pass.rows, -1}));
-}
-
-at::Tensor Decoder::ffn(const Pass& pass, std::int64_t layer, const at::Tensor& input) const {
-  const FfnWeights& weights = weights_.layers[static_cast<std::size_t>(layer)].ffn;
-  const at::Tensor gate = pass.at(SiteKind::ffn_gate, layer, weights.gate(input));
-  const at::Tensor up = pass.at(SiteKind::ffn_up, layer, weights.up(input));
-  const at::Tensor product =
-      pass.at(SiteKind::ffn_product, layer, gated(config_.activation, gate, up));
-  return weights.down(product);
 }
 
 at::Tensor Decoder::final_logits(const Pass& pass, const at::Tensor& hidden, LogitRows rows) const {

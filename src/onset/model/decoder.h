@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "onset/model/attention.h"
 #include "onset/model/cache.h"
 #include "onset/model/hooks.h"
 #include "onset/model/model.h"
@@ -69,8 +70,15 @@ class Decoder {
   [[nodiscard]] const ModelWeights& weights() const { return weights_; }
   [[nodiscard]] KvCache new_cache() const { return KvCache(config_.layer_count()); }
 
+  [[nodiscard]] Compute compute() const { return options_.compute; }
+
  private:
   struct Pass;
+  struct HeadStates;
+  struct KeysAndValues {
+    at::Tensor keys;    // [n, H, K]
+    at::Tensor values;  // [n, H, V]
+  };
 
   void rebuild_caches(std::span<const SequenceInput> batch, const Hooks* hooks) const;
   [[nodiscard]] ForwardResult run(Pass& pass, LogitRows rows) const;
@@ -78,7 +86,27 @@ class Decoder {
   [[nodiscard]] at::Tensor block(const Pass& pass, std::int64_t layer, at::Tensor stream) const;
   [[nodiscard]] at::Tensor attention(const Pass& pass, std::int64_t layer,
                                      const at::Tensor& input) const;
+  [[nodiscard]] HeadStates project(const Pass& pass, std::int64_t layer,
+                                   const at::Tensor& input) const;
+  [[nodiscard]] HeadStates project_latent(const Pass& pass, std::int64_t layer,
+                                          const at::Tensor& input) const;
+  [[nodiscard]] bool needs_keys_and_values(const Pass& pass, std::int64_t layer) const;
+  [[nodiscard]] bool stays_latent(const SequenceRows& rows) const;
+  // Of latents [n, kv_rank] and the key part that the heads share [n, 1, rope_dim].
+  [[nodiscard]] KeysAndValues keys_and_values(std::int64_t layer, const at::Tensor& latents,
+                                              const at::Tensor& key_part) const;
+  [[nodiscard]] at::Tensor attend(const Pass& pass, std::int64_t layer, std::size_t sequence,
+                                  AttentionInput input) const;
+  [[nodiscard]] at::Tensor attend_latents(const Pass& pass, std::int64_t layer,
+                                          std::size_t sequence, const HeadStates& states) const;
+  [[nodiscard]] static bool all_alone(const Pass& pass, std::int64_t layer);
+  void refuse_lost_edits(const Pass& pass, std::int64_t layer) const;
   [[nodiscard]] at::Tensor ffn(const Pass& pass, std::int64_t layer, const at::Tensor& input) const;
+  [[nodiscard]] at::Tensor mixture(const Pass& pass, std::int64_t layer,
+                                   const at::Tensor& input) const;
+  [[nodiscard]] at::Tensor routed_experts(const Pass& pass, std::int64_t layer,
+                                          const at::Tensor& input, const at::Tensor& chosen,
+                                          const at::Tensor& weights) const;
   [[nodiscard]] at::Tensor final_logits(const Pass& pass, const at::Tensor& hidden,
                                         LogitRows rows) const;
   void read_ahead(std::int64_t layer) const;

@@ -7,7 +7,7 @@
 namespace onset {
 namespace {
 
-constexpr std::array<Family, 8> table{{
+constexpr std::array<Family, 13> table{{
     {.name = "llama",
      .gguf = "llama",
      .examples = "Llama 1 to 3.x, SmolLM2, DeepSeek distills",
@@ -27,6 +27,40 @@ constexpr std::array<Family, 8> table{{
      .examples = "Qwen3",
      .qk_norm = QkNorm::per_head,
      .window = WindowRule::opt_in},
+    {.name = "mixtral",
+     .gguf = "llama",
+     .examples = "Mixtral",
+     .gguf_permuted_qk = true,
+     .window = WindowRule::all,
+     .mixture = MixtureRule::every_layer,
+     .normalised = true},
+    {.name = "qwen2_moe",
+     .gguf = "qwen2moe",
+     .examples = "Qwen1.5-MoE, Qwen2-MoE",
+     .qkv_bias = true,
+     .window = WindowRule::opt_in_even,
+     .mixture = MixtureRule::qwen,
+     .shared_gate = true},
+    {.name = "qwen3_moe",
+     .gguf = "qwen3moe",
+     .examples = "Qwen3-MoE",
+     .qk_norm = QkNorm::per_head,
+     .window = WindowRule::opt_in_all,
+     .mixture = MixtureRule::qwen,
+     .normalised = true},
+    {.name = "deepseek_v2",
+     .gguf = "deepseek2",
+     .examples = "DeepSeek-V2, V2-Lite",
+     .mixture = MixtureRule::deepseek,
+     .latent = true},
+    {.name = "deepseek_v3",
+     .gguf = "deepseek2",
+     .examples = "DeepSeek-V3, R1",
+     .mixture = MixtureRule::deepseek,
+     .score = RouterScore::sigmoid,
+     .correction_bias = true,
+     .normalised = true,
+     .latent = true},
     {.name = "phi3",
      .gguf = "phi3",
      .examples = "Phi-3, Phi-3.5, Phi-4",
@@ -57,10 +91,9 @@ constexpr std::array<Family, 8> table{{
      .post_norms = true},
 }};
 
-template <typename Member>
-const Family* find_family(Member member, std::string_view name) {
-  const auto found = std::find_if(table.begin(), table.end(),
-                                  [&](const Family& family) { return family.*member == name; });
+template <typename Matches>
+const Family* find_family(const Matches& matches) {
+  const auto found = std::find_if(table.begin(), table.end(), matches);
   return found == table.end() ? nullptr : &*found;
 }
 
@@ -75,6 +108,10 @@ void apply_family(const Family& family, ModelConfig& config) {
   config.pre_norms = family.pre_norms;
   config.post_norms = family.post_norms;
   config.fused_projections = family.fused_projections;
+  config.interleaved_rope = family.latent;
+  config.mixture.score = family.score;
+  config.mixture.correction_bias = family.correction_bias;
+  config.mixture.shared_gate = family.shared_gate;
   config.attention_scale = 1.0 / std::sqrt(static_cast<double>(config.head_dim));
   if (!family.gemma) return;
   config.activation = Activation::gelu_tanh;
@@ -82,11 +119,16 @@ void apply_family(const Family& family, ModelConfig& config) {
 }
 
 const Family* family_of_hf(std::string_view model_type) {
-  return find_family(&Family::name, model_type);
+  return find_family([&](const Family& family) { return family.name == model_type; });
 }
 
-const Family* family_of_gguf(std::string_view architecture) {
-  return find_family(&Family::gguf, architecture);
+const Family* family_of_gguf(std::string_view architecture, bool mixture, RouterScore score) {
+  const Family* exact = find_family([&](const Family& family) {
+    return family.gguf == architecture && (family.mixture != MixtureRule::none) == mixture &&
+           family.score == score;
+  });
+  if (exact != nullptr) return exact;
+  return find_family([&](const Family& family) { return family.gguf == architecture; });
 }
 
 std::string supported_architectures() {

@@ -12,8 +12,18 @@ enum class WindowRule {
   none,         // no sliding window
   all,          // `sliding_window`, where given, holds for every layer (Mistral, Phi-3)
   opt_in,       // only with `use_sliding_window`, from layer `max_window_layers` on (Qwen2, Qwen3)
+  opt_in_all,   // only with `use_sliding_window`, every layer (Qwen3-MoE)
+  opt_in_even,  // only with `use_sliding_window`, even layers below `max_window_layers` (Qwen2-MoE)
   alternating,  // even layers (Gemma 2)
   pattern,      // all but every Nth layer, N from `sliding_window_pattern` (Gemma 3)
+};
+
+// Where the sizes and the routing of a mixture stand in config.json.
+enum class MixtureRule {
+  none,
+  every_layer,  // `num_local_experts`, `intermediate_size` (Mixtral)
+  qwen,         // `num_experts`, `moe_intermediate_size`, `decoder_sparse_step`, `mlp_only_layers`
+  deepseek,     // `n_routed_experts`, `first_k_dense_replace`, groups
 };
 
 struct Family {
@@ -33,6 +43,12 @@ struct Family {
   bool soft_caps = false;          // scores and logits are capped (Gemma 2)
   bool local_rope = false;         // layers with a window have a RoPE of their own (Gemma 3)
   bool fused_projections = false;  // Phi-3
+  MixtureRule mixture = MixtureRule::none;
+  RouterScore score = RouterScore::softmax;
+  bool correction_bias = false;
+  bool normalised = false;   // chosen weights, where the config does not say
+  bool shared_gate = false;  // a shared expert with a gate (Qwen2-MoE)
+  bool latent = false;       // latent attention, RoPE interleaved
 };
 
 [[nodiscard]] std::span<const Family> families();
@@ -40,6 +56,9 @@ struct Family {
 void apply_family(const Family& family, ModelConfig& config);
 // nullptr when unknown.
 [[nodiscard]] const Family* family_of_hf(std::string_view model_type);
-[[nodiscard]] const Family* family_of_gguf(std::string_view architecture);
+// Of the families that share GGUF's name, the first that has mixtures where `mixture`, and whose
+// router scores by `score`.
+[[nodiscard]] const Family* family_of_gguf(std::string_view architecture, bool mixture = false,
+                                           RouterScore score = RouterScore::softmax);
 
 }  // namespace onset

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 namespace onset {
@@ -20,6 +21,11 @@ Hooks Hooks::without_observers() const {
   Hooks hooks(wanted_.layer_count());
   for (const auto& [sites, intervention] : interventions_) hooks.intervene(sites, intervention);
   return hooks;
+}
+
+bool Hooks::edits(SiteId site) const {
+  return std::any_of(interventions_.begin(), interventions_.end(),
+                     [&](const auto& row) { return row.first.contains(site); });
 }
 
 at::Tensor Hooks::run(const SiteContext& context, at::Tensor tensor) const {

@@ -28,6 +28,8 @@ struct SiteContext {
   std::span<const SequenceRows> sequences;
   // attn_scores and attn_probs come one sequence at a time: its index; -1 elsewhere.
   std::int64_t sequence = -1;
+  // Sites of an expert hold only the packed rows that were sent to it: these, ascending.
+  std::span<const std::int64_t> rows = {};
 };
 
 // Called on the thread that runs the forward pass, in the order of the pass. The tensor may be
@@ -51,6 +53,8 @@ class Hooks {
   [[nodiscard]] Hooks without_observers() const;
 
   [[nodiscard]] bool wants(SiteId site) const { return wanted_.contains(site); }
+  // Whether an intervention is among what the site's callbacks are.
+  [[nodiscard]] bool edits(SiteId site) const;
   // Runs the callbacks of the site; throws std::logic_error when an intervention returns another
   // shape or type.
   [[nodiscard]] at::Tensor run(const SiteContext& context, at::Tensor tensor) const;

@@ -53,7 +53,11 @@ struct YarnRamp {
 double attention_factor(const RopeConfig& config) {
   if (config.attention_factor) return *config.attention_factor;
   if (config.factor <= 1.0) return 1.0;
-  if (config.kind == RopeKind::yarn) return 0.1 * std::log(config.factor) + 1.0;
+  if (config.kind == RopeKind::yarn) {
+    const auto stretch = [&](double scale) { return 0.1 * scale * std::log(config.factor) + 1.0; };
+    const bool both = config.mscale > 0 && config.mscale_all_dim > 0;
+    return both ? stretch(config.mscale) / stretch(config.mscale_all_dim) : stretch(1.0);
+  }
   return std::sqrt(1.0 + std::log(config.factor) /
                              std::log(static_cast<double>(config.original_context)));
 }

@@ -1,11 +1,8 @@
 #include "onset/model/sites.h"
 
-#include <algorithm>
 #include <array>
-#include <charconv>
 
 #include "onset/base/error.h"
-#include "onset/base/strings.h"
 #include "onset/model/config.h"
 
 namespace onset {
@@ -17,191 +14,54 @@ struct KindRow {
 };
 
 constexpr std::array<KindRow, site_kind_count> kind_rows{{
-    {"embed", false},      {"resid_pre", true},   {"attn_norm", true},  {"q_pre", true},
-    {"k_pre", true},       {"q", true},           {"k", true},          {"v", true},
-    {"attn_scores", true}, {"attn_probs", true},  {"attn_heads", true}, {"attn_raw", true},
-    {"attn_out", true},    {"resid_mid", true},   {"ffn_norm", true},   {"ffn_gate", true},
-    {"ffn_up", true},      {"ffn_product", true}, {"ffn_raw", true},    {"ffn_out", true},
-    {"resid_post", true},  {"final_norm", false}, {"logits", false},
+    {"embed", false},
+    {"resid_pre", true},
+    {"attn_norm", true},
+    {"q_latent", true},
+    {"kv_latent", true},
+    {"q_pre", true},
+    {"k_pre", true},
+    {"q", true},
+    {"k", true},
+    {"v", true},
+    {"attn_scores", true},
+    {"attn_probs", true},
+    {"attn_heads", true},
+    {"attn_raw", true},
+    {"attn_out", true},
+    {"resid_mid", true},
+    {"ffn_norm", true},
+    {"ffn_gate", true},
+    {"ffn_up", true},
+    {"ffn_product", true},
+    {"router", true},
+    {"router.experts", true},
+    {"router.weights", true},
+    {"experts.E.product", true},
+    {"experts.E.out", true},
+    {"shared_product", true},
+    {"shared_out", true},
+    {"ffn_raw", true},
+    {"ffn_out", true},
+    {"resid_post", true},
+    {"final_norm", false},
+    {"logits", false},
 }};
 
 const KindRow& row(SiteKind kind) { return kind_rows[static_cast<std::size_t>(kind)]; }
 
-constexpr std::string_view layer_prefix = "layers.";
+constexpr SiteKinds bit(SiteKind kind) { return SiteKinds{1} << static_cast<int>(kind); }
 
-bool exists(SiteKinds kinds, SiteKind kind) { return (kinds >> static_cast<int>(kind) & 1U) != 0; }
-
-// Whether the name is what the pattern says, in which `*` stands for any text.
-bool matches(std::string_view pattern, std::string_view name) {
-  const auto star = pattern.find('*');
-  if (star == std::string_view::npos) return pattern == name;
-  if (name.substr(0, star) != pattern.substr(0, star)) return false;
-  const auto rest = pattern.substr(std::min(pattern.find_first_not_of('*', star), pattern.size()));
-  for (std::size_t at = star; at <= name.size(); ++at) {
-    if (matches(rest, name.substr(at))) return true;
-  }
-  return false;
-}
-
-struct Absence {
-  SiteKind kind;
-  std::string_view reason;
-  std::string_view instead;
-};
-
-constexpr std::array<Absence, 3> absences{{
-    {SiteKind::attn_norm, "only families with a norm before attention have it",
-     "attention reads layers.*.resid_pre itself there"},
-    {SiteKind::attn_raw, "only families with a norm after the module have it",
-     "what attention adds to the stream is layers.*.attn_out"},
-    {SiteKind::ffn_raw, "only families with a norm after the module have it",
-     "what the FFN adds to the stream is layers.*.ffn_out"},
-}};
-
-// Throws where the name is that of a kind that other families have.
-void refuse_absent(std::string_view wanted, SiteKinds kinds, std::string_view model) {
-  for (int k = 0; k < site_kind_count; ++k) {
-    const auto kind = static_cast<SiteKind>(k);
-    if (exists(kinds, kind) || site_kind_name(kind) != wanted) continue;
-    const auto why = std::find_if(absences.begin(), absences.end(),
-                                  [kind](const Absence& absence) { return absence.kind == kind; });
-    if (why == absences.end()) throw usage_error(str_cat(model, " has no ", wanted));
-    throw usage_error(str_cat(model, " has no ", wanted, ": ", why->reason),
-                      std::string(why->instead));
-  }
-}
-
-// "layers.0,1.q" was cut at its comma: throws where `parts` from `at` on look like that.
-void refuse_comma_in_layers(const std::vector<std::string>& parts, std::size_t at) {
-  std::string given(trim(parts[at]));
-  std::string meant = given;
-  if (!given.starts_with(layer_prefix) || given.find('.', layer_prefix.size()) != std::string::npos)
-    return;
-  constexpr std::string_view of_layers = "0123456789-|*";
-  for (std::size_t i = at + 1; i < parts.size(); ++i) {
-    const std::string_view part = trim(parts[i]);
-    const auto dot = part.find('.');
-    if (part.substr(0, dot).find_first_not_of(of_layers) != std::string_view::npos) return;
-    given.append(",").append(part);
-    meant.append("|").append(part);
-    if (dot == std::string_view::npos) continue;
-    throw usage_error(
-        str_cat("\"", given, "\" has a comma between its layers: commas separate sites"),
-        str_cat("write ", meant));
-  }
-}
-
-// Compares kinds without the layers, which are as good in one as in another.
-Error unknown_site(std::string_view pattern, std::int64_t layers, SiteKinds kinds) {
-  const auto dot = pattern.rfind('.');
-  const bool in_layer = pattern.starts_with(layer_prefix) && dot >= layer_prefix.size() &&
-                        dot != std::string_view::npos;
-  const std::string before(in_layer ? pattern.substr(0, dot + 1) : std::string_view("layers.*."));
-  std::vector<std::string> known;
-  for (int k = 0; k < site_kind_count; ++k) {
-    const auto kind = static_cast<SiteKind>(k);
-    if (exists(kinds, kind)) known.emplace_back(site_kind_name(kind));
-  }
-  std::vector<std::string> near;
-  for (const auto& name : nearest(in_layer ? pattern.substr(dot + 1) : pattern, known, 3)) {
-    const auto row = std::find_if(kind_rows.begin(), kind_rows.end(),
-                                  [&name](const KindRow& kind) { return kind.name == name; });
-    near.push_back(row->in_layer ? before + name : name);
-  }
-  return usage_error(
-      str_cat("no site is named \"", pattern, "\" (the model has layers 0 to ", layers - 1, ")"),
-      near.empty() ? "sites look like layers.*.resid_post, layers.3.attn_probs, logits"
-                   : did_you_mean(near));
-}
-
-// The number, counted from the end where it is negative; nothing for a text that is no number.
-// Throws for a layer that the model does not have.
-std::optional<std::int64_t> parse_layer(std::string_view text, std::int64_t count,
-                                        std::string_view pattern) {
-  std::int64_t value = 0;
-  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool too_large = result.ec == std::errc::result_out_of_range;
-  if (text.empty() || (result.ec != std::errc() && !too_large) ||
-      result.ptr != text.data() + text.size()) {
-    return std::nullopt;
-  }
-  const bool from_end = value < 0 || (too_large && text.front() == '-');
-  if (too_large || value >= count || value < -count) {
-    throw usage_error(str_cat("layer ", text, " of \"", pattern, "\" is out of range ",
-                              from_end ? -count : 0, " to ", from_end ? -1 : count - 1));
-  }
-  return from_end ? value + count : value;
-}
-
-// "*", "3", "-1", "2-5", "1|4|2-3"; empty when it is none of these.
-std::vector<std::int64_t> parse_layers(std::string_view text, std::int64_t count,
-                                       std::string_view pattern) {
-  std::vector<std::int64_t> layers;
-  if (text == "*") {
-    for (std::int64_t l = 0; l < count; ++l) layers.push_back(l);
-    return layers;
-  }
-  for (const std::string& part : split(text, '|')) {
-    if (const auto single = parse_layer(part, count, pattern)) {
-      layers.push_back(*single);
-      continue;
-    }
-    const std::size_t dash = part.find('-', 1);
-    if (dash == std::string::npos) return {};
-    const auto first = parse_layer(std::string_view(part).substr(0, dash), count, pattern);
-    const auto last = parse_layer(std::string_view(part).substr(dash + 1), count, pattern);
-    if (!first || !last) return {};
-    if (*first > *last) {
-      throw usage_error(str_cat("the range of layers ", part, " of \"", pattern, "\" is reversed"),
-                        str_cat("write ", *last, "-", *first));
-    }
-    for (std::int64_t l = *first; l <= *last; ++l) layers.push_back(l);
-  }
-  return layers;
-}
-
-void add_pattern(SiteSet& set, std::string_view pattern, SiteKinds kinds, std::string_view model) {
-  const std::int64_t count = set.layer_count();
-  bool found = false;
-  if (pattern == "*") {
-    add_pattern(set, "layers.*.*", kinds, model);
-    for (int k = 0; k < site_kind_count; ++k) {
-      const auto kind = static_cast<SiteKind>(k);
-      if (exists(kinds, kind) && !is_layer_site(kind)) set.add({kind, -1});
-    }
-    return;
-  }
-  if (pattern.starts_with(layer_prefix)) {
-    const std::string_view rest = pattern.substr(layer_prefix.size());
-    const std::size_t dot = rest.find('.');
-    if (dot == std::string_view::npos) throw unknown_site(pattern, count, kinds);
-    const std::string_view wanted = rest.substr(dot + 1);
-    const auto layers = parse_layers(rest.substr(0, dot), count, pattern);
-    if (layers.empty()) {
-      throw usage_error(
-          str_cat("\"", rest.substr(0, dot), "\" of \"", pattern, "\" names no layer"),
-          "a layer is a number, *, a range 2-5 or a list 2|5; negative numbers count from the end");
-    }
-    refuse_absent(wanted, kinds, model);
-    for (int k = 0; k < site_kind_count; ++k) {
-      const auto kind = static_cast<SiteKind>(k);
-      if (!exists(kinds, kind) || !is_layer_site(kind) || !matches(wanted, site_kind_name(kind)))
-        continue;
-      for (const std::int64_t layer : layers) {
-        set.add({kind, layer});
-        found = true;
-      }
-    }
-  } else {
-    for (int k = 0; k < site_kind_count; ++k) {
-      const auto kind = static_cast<SiteKind>(k);
-      if (!exists(kinds, kind) || is_layer_site(kind) || pattern != site_kind_name(kind)) continue;
-      set.add({kind, -1});
-      found = true;
-    }
-  }
-  if (!found) throw unknown_site(pattern, count, kinds);
-}
+constexpr SiteKinds outside =
+    bit(SiteKind::embed) | bit(SiteKind::final_norm) | bit(SiteKind::logits);
+constexpr SiteKinds latents = bit(SiteKind::q_latent) | bit(SiteKind::kv_latent);
+constexpr SiteKinds of_dense_ffn =
+    bit(SiteKind::ffn_gate) | bit(SiteKind::ffn_up) | bit(SiteKind::ffn_product);
+constexpr SiteKinds of_shared_expert = bit(SiteKind::shared_product) | bit(SiteKind::shared_out);
+constexpr SiteKinds of_mixture = bit(SiteKind::router) | bit(SiteKind::router_experts) |
+                                 bit(SiteKind::router_weights) | bit(SiteKind::expert_product) |
+                                 bit(SiteKind::expert_out) | of_shared_expert;
+constexpr SiteKinds all_kinds = (SiteKinds{1} << site_kind_count) - 1;
 
 }  // namespace
 
@@ -210,43 +70,62 @@ std::string_view site_kind_name(SiteKind kind) { return row(kind).name; }
 bool is_layer_site(SiteKind kind) { return row(kind).in_layer; }
 
 std::string site_name(SiteId site) {
-  const std::string name(site_kind_name(site.kind));
-  return site.layer < 0 ? name : str_cat(layer_prefix, site.layer, ".", name);
+  const std::string_view name = site_kind_name(site.kind);
+  if (site.layer < 0) return std::string(name);
+  if (!is_expert_site(site.kind) || site.expert < 0) {
+    return str_cat("layers.", site.layer, ".", name);
+  }
+  return str_cat("layers.", site.layer, ".experts.", site.expert, name.substr(name.rfind('.')));
 }
 
-SiteKinds site_kinds(const ModelConfig& config) {
-  const auto bit = [](SiteKind kind) { return SiteKinds{1} << static_cast<int>(kind); };
-  SiteKinds kinds = all_site_kinds;
-  if (!config.pre_norms) kinds &= ~bit(SiteKind::attn_norm);
-  if (!config.post_norms) kinds &= ~(bit(SiteKind::attn_raw) | bit(SiteKind::ffn_raw));
-  return kinds;
+SiteTable site_table(const ModelConfig& config) {
+  SiteKinds common = all_kinds & ~outside;
+  if (!config.pre_norms) common &= ~bit(SiteKind::attn_norm);
+  if (!config.post_norms) common &= ~(bit(SiteKind::attn_raw) | bit(SiteKind::ffn_raw));
+  if (!config.has_latent_attention()) common &= ~latents;
+  if (config.latent.query_rank == 0) common &= ~bit(SiteKind::q_latent);
+  if (config.mixture.shared_ffn == 0) common &= ~of_shared_expert;
+  SiteTable table;
+  for (const LayerConfig& layer : config.layers) {
+    table.layers.push_back(common & ~(layer.mixture ? of_dense_ffn : of_mixture));
+  }
+  table.experts = config.mixture.experts;
+  table.model = config.architecture;
+  return table;
+}
+
+SiteTable dense_site_table(std::int64_t layer_count) {
+  SiteTable table;
+  table.layers.assign(static_cast<std::size_t>(layer_count),
+                      all_kinds & ~(outside | latents | of_mixture));
+  return table;
 }
 
 SiteSet::SiteSet(std::int64_t layer_count) : mask_(static_cast<std::size_t>(layer_count) + 1, 0) {}
 
-SiteSet SiteSet::parse(std::string_view patterns, std::int64_t layer_count, SiteKinds kinds,
-                       std::string_view model) {
-  SiteSet set(layer_count);
-  const auto parts = split(patterns, ',');
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    const std::string_view pattern = trim(parts[i]);
-    if (pattern.empty()) {
-      throw usage_error(str_cat("an empty site in \"", patterns, "\""),
-                        "sites look like layers.*.resid_post, layers.3.attn_probs, logits");
-    }
-    refuse_comma_in_layers(parts, i);
-    add_pattern(set, pattern, kinds, model);
-  }
-  return set;
-}
-
 void SiteSet::add(SiteId site) {
-  mask_.at(static_cast<std::size_t>(site.layer + 1)) |= std::uint64_t{1}
-                                                        << static_cast<int>(site.kind);
+  std::uint64_t& bits = mask_.at(static_cast<std::size_t>(site.layer + 1));
+  const std::pair<std::int64_t, SiteKind> place{site.layer, site.kind};
+  const bool all = (bits & bit(site.kind)) != 0 && !experts_.contains(place);
+  bits |= bit(site.kind);
+  if (site.expert < 0) experts_.erase(place);
+  if (site.expert < 0 || all) return;
+  std::vector<bool>& experts = experts_[place];
+  const auto index = static_cast<std::size_t>(site.expert);
+  if (experts.size() <= index) experts.resize(index + 1, false);
+  experts[index] = true;
 }
 
 void SiteSet::add_all_layers(SiteKind kind) {
   for (std::int64_t layer = 0; layer < layer_count(); ++layer) add({kind, layer});
+}
+
+bool SiteSet::contains_expert(SiteId site) const {
+  const auto found = experts_.find({site.layer, site.kind});
+  // Added without a number: all of them.
+  if (found == experts_.end()) return true;
+  const auto index = static_cast<std::size_t>(site.expert);
+  return index < found->second.size() && found->second[index];
 }
 
 std::vector<SiteId> SiteSet::list() const {
@@ -255,7 +134,17 @@ std::vector<SiteId> SiteSet::list() const {
   for (std::int64_t layer = 0; layer < layer_count(); ++layer) {
     for (int k = 0; k < site_kind_count; ++k) {
       const SiteId site{static_cast<SiteKind>(k), layer};
-      if (contains(site)) sites.push_back(site);
+      if (!contains(site)) continue;
+      const auto experts = experts_.find({layer, site.kind});
+      if (experts == experts_.end()) {
+        sites.push_back(site);
+        continue;
+      }
+      for (std::size_t e = 0; e < experts->second.size(); ++e) {
+        if (experts->second[e]) {
+          sites.push_back({site.kind, layer, static_cast<std::int64_t>(e)});
+        }
+      }
     }
   }
   for (const SiteKind kind : {SiteKind::final_norm, SiteKind::logits}) {

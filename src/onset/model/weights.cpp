@@ -9,14 +9,11 @@
 #include <string_view>
 
 #include "onset/base/error.h"
+#include "onset/model/mixture_weights.h"
+#include "onset/model/tensor_finder.h"
 
 namespace onset {
 namespace {
-
-struct TensorNames {
-  std::string_view hugging_face;
-  std::string_view gguf;
-};
 
 // Names inside a layer, behind "model.layers.N." and "blk.N.".
 constexpr TensorNames attn_norm_name{"input_layernorm", "attn_norm"};
@@ -32,131 +29,61 @@ constexpr TensorNames ffn_norm_name{"post_attention_layernorm", "ffn_norm"};
 constexpr TensorNames sandwiched_ffn_norm_name{"pre_feedforward_layernorm", "ffn_norm"};
 constexpr TensorNames attn_post_norm_name{"post_attention_layernorm", "post_attention_norm"};
 constexpr TensorNames ffn_post_norm_name{"post_feedforward_layernorm", "post_ffw_norm"};
+constexpr TensorNames q_down_name{"self_attn.q_a_proj", "attn_q_a"};
+constexpr TensorNames q_latent_norm_name{"self_attn.q_a_layernorm", "attn_q_a_norm"};
+constexpr TensorNames q_up_name{"self_attn.q_b_proj", "attn_q_b"};
+constexpr TensorNames kv_down_name{"self_attn.kv_a_proj_with_mqa", "attn_kv_a_mqa"};
+constexpr TensorNames kv_latent_norm_name{"self_attn.kv_a_layernorm", "attn_kv_a_norm"};
+constexpr TensorNames kv_up_name{"self_attn.kv_b_proj", "attn_kv_b"};
+constexpr TensorNames k_up_name{"", "attn_k_b"};  // the halves of the one above, in GGUF alone
+constexpr TensorNames v_up_name{"", "attn_v_b"};
 constexpr TensorNames fused_qkv_name{"self_attn.qkv_proj", "attn_qkv"};
 constexpr TensorNames fused_gate_up_name{"mlp.gate_up_proj", "ffn_up"};
 constexpr TensorNames gate_name{"mlp.gate_proj", "ffn_gate"};
 constexpr TensorNames up_name{"mlp.up_proj", "ffn_up"};
 constexpr TensorNames down_name{"mlp.down_proj", "ffn_down"};
+constexpr FfnNames dense_names{gate_name, up_name, down_name};
 
-std::string shape_text(std::span<const std::int64_t> shape) {
-  std::string text = "[";
-  for (const std::int64_t size : shape) {
-    if (text.size() > 1) text += ", ";
-    text += std::to_string(size);
+LatentWeights find_latent(TensorFinder& finder, const ModelConfig& config, std::int64_t layer) {
+  const auto name = [&](TensorNames names) { return finder.layer_name(layer, names); };
+  const LatentConfig& latent = config.latent;
+  const std::int64_t keys = config.head_dim - latent.rope_dim;
+  LatentWeights weights;
+  if (latent.query_rank > 0) {
+    weights.query_down =
+        finder.linear(name(q_down_name), latent.query_rank, config.hidden, config.qkv_bias);
+    weights.query_norm = finder.gain(name(q_latent_norm_name), latent.query_rank, false);
   }
-  return text + "]";
+  weights.key_value_down = finder.linear(name(kv_down_name), latent.kv_rank + latent.rope_dim,
+                                         config.hidden, config.qkv_bias);
+  weights.key_value_norm = finder.gain(name(kv_latent_norm_name), latent.kv_rank, false);
+  if (finder.is_gguf() && finder.find(name(kv_up_name), "weight") == nullptr) {
+    weights.key_up = finder.stack(name(k_up_name) + ".weight", config.heads, latent.kv_rank, keys);
+    weights.value_up =
+        finder.stack(name(v_up_name) + ".weight", config.heads, config.value_dim, latent.kv_rank);
+  } else {
+    weights.key_value_up = finder.linear(name(kv_up_name), config.heads * (keys + config.value_dim),
+                                         latent.kv_rank, false);
+  }
+  return weights;
 }
 
-// Finds tensors by either format's names and checks their shape and type.
-class Finder {
- public:
-  Finder(const Checkpoint& checkpoint, Compute compute)
-      : checkpoint_(checkpoint),
-        compute_(compute),
-        gguf_(checkpoint.format() == CheckpointFormat::gguf) {
-    if (gguf_) return;
-    // A base model saved without its head has no "model." before its names; a model of text and
-    // images has more.
-    for (const char* prefix : {"model.", "", "language_model.model.", "model.language_model."}) {
-      if (checkpoint.find(str_cat(prefix, "embed_tokens.weight")) == nullptr) continue;
-      prefix_ = prefix;
-      break;
-    }
-  }
+AttentionWeights find_latent_attention(TensorFinder& finder, const ModelConfig& config,
+                                       std::int64_t layer) {
+  AttentionWeights weights;
+  const bool direct = config.latent.query_rank == 0;
+  weights.q = finder.linear(finder.layer_name(layer, direct ? q_name : q_up_name),
+                            config.heads * config.head_dim,
+                            direct ? config.hidden : config.latent.query_rank, false);
+  weights.o = finder.linear(finder.layer_name(layer, o_name), config.hidden,
+                            config.heads * config.value_dim, config.output_bias);
+  weights.latent = find_latent(finder, config, layer);
+  return weights;
+}
 
-  [[nodiscard]] std::string layer_name(std::int64_t layer, TensorNames names) const {
-    return gguf_ ? str_cat("blk.", layer, ".", names.gguf)
-                 : str_cat(prefix_, "layers.", layer, ".", names.hugging_face);
-  }
-  [[nodiscard]] std::string embedding_name() const {
-    return gguf_ ? "token_embd" : prefix_ + "embed_tokens";
-  }
-  [[nodiscard]] std::string final_norm_name() const {
-    return gguf_ ? "output_norm" : prefix_ + "norm";
-  }
-  [[nodiscard]] std::string head_name() const { return gguf_ ? "output" : "lm_head"; }
-
-  [[nodiscard]] const TensorInfo* find(const std::string& name, std::string_view suffix) const {
-    return checkpoint_.find(str_cat(name, ".", suffix));
-  }
-
-  // A matrix [rows, columns] under NAME.weight.
-  StoredMatrix matrix(const std::string& name, std::int64_t rows, std::int64_t columns) {
-    const TensorInfo& info = checkpoint_.require(name + ".weight");
-    check(info, std::array{rows, columns});
-    note(info);
-    return {checkpoint_.data(info), info.dtype, rows, columns};
-  }
-
-  // A small vector under NAME.SUFFIX as a tensor of the residual type.
-  at::Tensor vector(const std::string& name, std::string_view suffix, std::int64_t size) {
-    const TensorInfo& info = checkpoint_.require(str_cat(name, ".", suffix));
-    check(info, std::array{size});
-    note(info);
-    const at::Tensor values = expand({checkpoint_.data(info), info.dtype, 1, size}, at::kFloat);
-    const at::Tensor row = values.view({size});
-    return compute_ == Compute::f64 ? row.to(at::kDouble) : row;
-  }
-
-  // The gain of a norm, as it multiplies.
-  at::Tensor gain(const std::string& name, std::int64_t size, bool plus_one) {
-    const at::Tensor stored = vector(name, "weight", size);
-    return plus_one ? stored.add(1.0) : stored;
-  }
-
-  // A bias where the file holds one; an error where the configuration promises one.
-  at::Tensor bias(const std::string& name, std::int64_t size, bool promised) {
-    if (find(name, "bias") == nullptr && !promised) return {};
-    return vector(name, "bias", size);
-  }
-
-  Linear linear(const std::string& name, std::int64_t rows, std::int64_t columns, bool has_bias,
-                std::int64_t permuted_head_dim = 0) {
-    const StoredMatrix weight = matrix(name, rows, columns);
-    return {weight, bias(name, rows, has_bias), compute_, permuted_head_dim};
-  }
-
-  // Consecutive row ranges of one stored matrix, each as a linear layer of its own.
-  std::vector<Linear> divided(const std::string& name, std::span<const std::int64_t> rows,
-                              std::int64_t columns) {
-    std::int64_t total = 0;
-    for (const std::int64_t count : rows) total += count;
-    const StoredMatrix whole = matrix(name, total, columns);
-    const at::Tensor whole_bias = bias(name, total, false);
-    std::vector<Linear> parts;
-    std::int64_t first = 0;
-    for (const std::int64_t count : rows) {
-      const StoredMatrix part{whole.row_range(first, count), whole.dtype, count, columns};
-      parts.emplace_back(
-          part, whole_bias.defined() ? whole_bias.narrow(0, first, count) : at::Tensor(), compute_);
-      first += count;
-    }
-    return parts;
-  }
-
-  // The tensors found since the last call.
-  std::vector<const TensorInfo*> take_noted() { return std::exchange(noted_, {}); }
-
- private:
-  void note(const TensorInfo& info) { noted_.push_back(&info); }
-
-  void check(const TensorInfo& info, std::span<const std::int64_t> shape) const {
-    const std::string file = checkpoint_.files()[info.file].path().string();
-    require_input(std::equal(info.shape.begin(), info.shape.end(), shape.begin(), shape.end()),
-                  file, ": tensor ", info.name, " has shape ", shape_text(info.shape),
-                  ", expected ", shape_text(shape), " by the configuration");
-    require_input(converts_to_float32(info.dtype), file, ": tensor ", info.name, " has type ",
-                  dtype_info(info.dtype).name, ", expected a floating-point or quantised type");
-  }
-
-  const Checkpoint& checkpoint_;
-  Compute compute_;
-  bool gguf_;
-  std::string prefix_ = "model.";
-  std::vector<const TensorInfo*> noted_;
-};
-
-AttentionWeights find_attention(Finder& finder, const ModelConfig& config, std::int64_t layer) {
+AttentionWeights find_attention(TensorFinder& finder, const ModelConfig& config,
+                                std::int64_t layer) {
+  if (config.has_latent_attention()) return find_latent_attention(finder, config, layer);
   const auto name = [&](TensorNames names) { return finder.layer_name(layer, names); };
   const std::int64_t q_size = config.heads * config.head_dim;
   const std::int64_t kv_size = config.kv_heads * config.head_dim;
@@ -185,23 +112,19 @@ AttentionWeights find_attention(Finder& finder, const ModelConfig& config, std::
   return weights;
 }
 
-FfnWeights find_ffn(Finder& finder, const ModelConfig& config, std::int64_t layer) {
-  const auto name = [&](TensorNames names) { return finder.layer_name(layer, names); };
-  FfnWeights weights;
-  if (config.fused_projections) {
-    auto parts =
-        finder.divided(name(fused_gate_up_name), std::array{config.ffn, config.ffn}, config.hidden);
-    weights.gate = std::move(parts[0]);
-    weights.up = std::move(parts[1]);
-  } else {
-    weights.gate = finder.linear(name(gate_name), config.ffn, config.hidden, config.ffn_bias);
-    weights.up = finder.linear(name(up_name), config.ffn, config.hidden, config.ffn_bias);
+FfnWeights find_dense_ffn(TensorFinder& finder, const ModelConfig& config, std::int64_t layer) {
+  if (!config.fused_projections) {
+    return find_ffn(finder, dense_names, layer, config.ffn, config.hidden, config.ffn_bias);
   }
-  weights.down = finder.linear(name(down_name), config.hidden, config.ffn, config.ffn_bias);
-  return weights;
+  auto parts = finder.divided(finder.layer_name(layer, fused_gate_up_name),
+                              std::array{config.ffn, config.ffn}, config.hidden);
+  return {.gate = std::move(parts[0]),
+          .up = std::move(parts[1]),
+          .down = finder.linear(finder.layer_name(layer, down_name), config.hidden, config.ffn,
+                                config.ffn_bias)};
 }
 
-LayerWeights find_layer(Finder& finder, const ModelConfig& config, std::int64_t layer) {
+LayerWeights find_layer(TensorFinder& finder, const ModelConfig& config, std::int64_t layer) {
   const auto gain = [&](TensorNames names) {
     return finder.gain(finder.layer_name(layer, names), config.hidden, config.norm_plus_one);
   };
@@ -215,8 +138,13 @@ LayerWeights find_layer(Finder& finder, const ModelConfig& config, std::int64_t 
     weights.ffn_post_norm = gain(ffn_post_norm_name);
   }
   weights.attention = find_attention(finder, config, layer);
-  weights.ffn = find_ffn(finder, config, layer);
+  if (config.is_mixture(layer)) {
+    weights.mixture = find_mixture(finder, config, layer);
+  } else {
+    weights.ffn = find_dense_ffn(finder, config, layer);
+  }
   weights.tensors = finder.take_noted();
+  if (weights.mixture) weights.mixture->experts = find_experts(finder, config, layer);
   return weights;
 }
 
@@ -237,7 +165,7 @@ bool look_equal(const StoredMatrix& a, const StoredMatrix& b) {
   return true;
 }
 
-void find_head(Finder& finder, const Checkpoint& checkpoint, const ModelConfig& config,
+void find_head(TensorFinder& finder, const Checkpoint& checkpoint, const ModelConfig& config,
                Compute compute, const Log& log, ModelWeights& weights) {
   if (finder.find(finder.head_name(), "weight") == nullptr) {
     require_input(config.tied_embeddings, checkpoint.path().string(), ": tensor ",
@@ -258,9 +186,26 @@ void find_head(Finder& finder, const Checkpoint& checkpoint, const ModelConfig& 
 
 }  // namespace
 
+at::Tensor LatentWeights::up(const at::Tensor& latents, std::int64_t heads) const {
+  if (key_up.empty()) return key_value_up(latents);
+  return at::linear(latents, dense_up(heads, latents.scalar_type()).flatten(0, 1));
+}
+
+at::Tensor LatentWeights::dense_up(std::int64_t heads, at::ScalarType type) const {
+  if (key_up.empty()) {
+    const at::Tensor up = key_value_up.dense(type);
+    return up.view({heads, -1, up.size(1)});
+  }
+  std::vector<at::Tensor> parts;
+  for (std::size_t h = 0; h < key_up.size(); ++h) {
+    parts.push_back(at::cat({expand(key_up[h], type).t(), expand(value_up[h], type)}, 0));
+  }
+  return at::stack(parts);
+}
+
 ModelWeights find_weights(const Checkpoint& checkpoint, const ModelConfig& config, Compute compute,
                           const Log& log) {
-  Finder finder(checkpoint, compute);
+  TensorFinder finder(checkpoint, compute);
   ModelWeights weights;
   weights.embedding = finder.matrix(finder.embedding_name(), config.vocabulary, config.hidden);
   finder.take_noted();
@@ -268,7 +213,7 @@ ModelWeights find_weights(const Checkpoint& checkpoint, const ModelConfig& confi
   for (std::int64_t layer = 0; layer < config.layer_count(); ++layer) {
     weights.layers.push_back(find_layer(finder, config, layer));
   }
-  const std::string beyond = finder.layer_name(config.layer_count(), down_name);
+  const std::string beyond = finder.layer_name(config.layer_count() + config.extra_layers, o_name);
   require_input(finder.find(beyond, "weight") == nullptr, checkpoint.path().string(), ": holds ",
                 beyond, ".weight, but the configuration has ", config.layer_count(), " layers");
   weights.final_norm = finder.gain(finder.final_norm_name(), config.hidden, config.norm_plus_one);

@@ -1,0 +1,57 @@
+#include "onset/model/decoder_pass.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "onset/base/error.h"
+#include "onset/model/rope.h"
+
+namespace onset {
+namespace {
+
+std::vector<SequenceRows> pack(std::span<const SequenceInput> batch, const ModelConfig& config) {
+  std::vector<SequenceRows> sequences;
+  std::int64_t row = 0;
+  for (const SequenceInput& input : batch) {
+    require_input(!input.ids.empty(), "a sequence without tokens");
+    for (const std::int64_t id : input.ids) {
+      require_input(id >= 0 && id < config.vocabulary, "token id ", id,
+                    " is outside the vocabulary of ", config.vocabulary);
+    }
+    const auto count = static_cast<std::int64_t>(input.ids.size());
+    const std::int64_t position = input.cache == nullptr ? 0 : input.cache->length();
+    sequences.push_back({.row = row, .count = count, .position = position});
+    row += count;
+  }
+  return sequences;
+}
+
+}  // namespace
+
+at::ScalarType residual_type(Compute compute) {
+  return compute == Compute::f64 ? at::kDouble : at::kFloat;
+}
+
+std::int64_t rope_length(const SequenceInput& input) {
+  const std::int64_t before = input.cache == nullptr ? 0 : input.cache->length();
+  return std::max(before + static_cast<std::int64_t>(input.ids.size()), input.planned_length);
+}
+
+Decoder::Pass::Pass(const Decoder& decoder, std::span<const SequenceInput> inputs,
+                    const Hooks* asked)
+    : batch(inputs),
+      sequences(pack(inputs, decoder.config_)),
+      layers(decoder.config_.layer_count()),
+      hooks(asked) {
+  rows = sequences.back().row + sequences.back().count;
+  for (const RopeConfig& rope : decoder.config_.ropes) {
+    std::vector<RopeFrequencies> frequencies;
+    for (const SequenceInput& input : inputs) {
+      frequencies.push_back(rope_frequencies(rope, rope_length(input)));
+    }
+    ropes.push_back(rope_table(frequencies, sequences, residual_type(decoder.compute())));
+  }
+}
+
+}  // namespace onset

@@ -1,0 +1,123 @@
+#include "onset/model/mixture_weights.h"
+
+#include <ATen/ATen.h>
+
+#include "onset/base/error.h"
+
+namespace onset {
+namespace {
+
+// Mixtral's files call the block "block_sparse_moe" and its matrices w1, w3, w2; the others "mlp".
+constexpr std::string_view mixtral_block = "block_sparse_moe";
+constexpr std::string_view common_block = "mlp";
+
+constexpr TensorNames bias_name{"mlp.gate", "exp_probs_b"};
+constexpr TensorNames shared_gate_name{"mlp.shared_expert_gate", "ffn_gate_inp_shexp"};
+
+// DeepSeek calls it "shared_experts", Qwen "shared_expert".
+constexpr FfnNames deepseek_shared_names{{"mlp.shared_experts.gate_proj", "ffn_gate_shexp"},
+                                         {"mlp.shared_experts.up_proj", "ffn_up_shexp"},
+                                         {"mlp.shared_experts.down_proj", "ffn_down_shexp"}};
+constexpr FfnNames qwen_shared_names{{"mlp.shared_expert.gate_proj", "ffn_gate_shexp"},
+                                     {"mlp.shared_expert.up_proj", "ffn_up_shexp"},
+                                     {"mlp.shared_expert.down_proj", "ffn_down_shexp"}};
+
+// The layer's prefix with the block's name in Hugging Face files: "model.layers.3.mlp".
+std::string block_name(const TensorFinder& finder, std::int64_t layer) {
+  const std::string mixtral = finder.layer_name(layer, {mixtral_block, ""});
+  return finder.find(mixtral + ".gate", "weight") != nullptr
+             ? mixtral
+             : finder.layer_name(layer, {common_block, ""});
+}
+
+std::vector<FfnWeights> stacked_gguf_experts(TensorFinder& finder, const ModelConfig& config,
+                                             std::int64_t layer) {
+  const MixtureConfig& mixture = config.mixture;
+  const auto stack = [&](std::string_view name, std::int64_t rows, std::int64_t columns) {
+    return finder.stack(finder.layer_name(layer, {"", name}) + ".weight", mixture.experts, rows,
+                        columns);
+  };
+  const auto gate = stack("ffn_gate_exps", mixture.ffn, config.hidden);
+  const auto up = stack("ffn_up_exps", mixture.ffn, config.hidden);
+  const auto down = stack("ffn_down_exps", config.hidden, mixture.ffn);
+  std::vector<FfnWeights> experts;
+  for (std::size_t e = 0; e < gate.size(); ++e) {
+    experts.push_back({finder.plain(gate[e]), finder.plain(up[e]), finder.plain(down[e])});
+  }
+  return experts;
+}
+
+std::vector<FfnWeights> stacked_experts(TensorFinder& finder, const ModelConfig& config,
+                                        const std::string& block) {
+  const MixtureConfig& mixture = config.mixture;
+  // Gate above up, as in the fused projections of a dense FFN.
+  const auto gate_up = finder.stack(block + ".experts.gate_up_proj", mixture.experts,
+                                    2 * mixture.ffn, config.hidden);
+  const auto down =
+      finder.stack(block + ".experts.down_proj", mixture.experts, config.hidden, mixture.ffn);
+  std::vector<FfnWeights> experts;
+  for (std::size_t e = 0; e < down.size(); ++e) {
+    experts.push_back({finder.plain(gate_up[e].slice(0, mixture.ffn)),
+                       finder.plain(gate_up[e].slice(mixture.ffn, mixture.ffn)),
+                       finder.plain(down[e])});
+  }
+  return experts;
+}
+
+}  // namespace
+
+FfnWeights find_ffn(TensorFinder& finder, const FfnNames& names, std::int64_t layer,
+                    std::int64_t inner, std::int64_t hidden, bool bias) {
+  const auto name = [&](TensorNames tensor) { return finder.layer_name(layer, tensor); };
+  return {.gate = finder.linear(name(names.gate), inner, hidden, bias),
+          .up = finder.linear(name(names.up), inner, hidden, bias),
+          .down = finder.linear(name(names.down), hidden, inner, bias)};
+}
+
+MixtureWeights find_mixture(TensorFinder& finder, const ModelConfig& config, std::int64_t layer) {
+  const MixtureConfig& mixture = config.mixture;
+  MixtureWeights weights;
+  const std::string router = finder.is_gguf() ? finder.layer_name(layer, {"", "ffn_gate_inp"})
+                                              : block_name(finder, layer) + ".gate";
+  weights.router = finder.precise(finder.matrix(router, mixture.experts, config.hidden));
+  if (mixture.correction_bias) {
+    weights.correction_bias =
+        finder.vector(finder.layer_name(layer, bias_name),
+                      finder.is_gguf() ? "bias" : "e_score_correction_bias", mixture.experts);
+  }
+  if (mixture.shared_ffn > 0) {
+    weights.shared =
+        find_ffn(finder, mixture.shared_gate ? qwen_shared_names : deepseek_shared_names, layer,
+                 mixture.shared_ffn, config.hidden, false);
+    if (mixture.shared_gate) {
+      weights.shared_gate =
+          finder.precise(finder.row(finder.layer_name(layer, shared_gate_name), config.hidden));
+    }
+  }
+  return weights;
+}
+
+std::vector<FfnWeights> find_experts(TensorFinder& finder, const ModelConfig& config,
+                                     std::int64_t layer) {
+  if (finder.is_gguf()) return stacked_gguf_experts(finder, config, layer);
+  const std::string block = block_name(finder, layer);
+  if (finder.find(block + ".experts.down_proj", "") != nullptr) {
+    return stacked_experts(finder, config, block);
+  }
+  const MixtureConfig& mixture = config.mixture;
+  const bool numbered = finder.find(block + ".experts.0.w1", "weight") != nullptr;
+  std::vector<FfnWeights> experts;
+  for (std::int64_t e = 0; e < mixture.experts; ++e) {
+    const std::string expert = str_cat(block, ".experts.", e, ".");
+    experts.push_back({.gate = finder.linear(expert + (numbered ? "w1" : "gate_proj"), mixture.ffn,
+                                             config.hidden, false),
+                       .up = finder.linear(expert + (numbered ? "w3" : "up_proj"), mixture.ffn,
+                                           config.hidden, false),
+                       .down = finder.linear(expert + (numbered ? "w2" : "down_proj"),
+                                             config.hidden, mixture.ffn, false)});
+  }
+  static_cast<void>(finder.take_noted());  // read when chosen, not with the layer
+  return experts;
+}
+
+}  // namespace onset
