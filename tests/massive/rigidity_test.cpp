@@ -92,6 +92,14 @@ TEST(RigidityTokens, PromptsThatDisagreeAreLeftOutAndNoneIsGuessed) {
   EXPECT_FALSE(choose_tokens(scanned, {.token = 0}).prompts[2].baseline.has_value());
 }
 
+TEST(RigidityTokens, EqualPrefixesAreCountedOnce) {
+  const std::vector<RigidityPrompt> prompts{{.ids = {1, 2, 3}, .token = 1},
+                                            {.ids = {1, 2, 9}, .token = 1},
+                                            {.ids = {1, 2, 9}, .token = 2},
+                                            {.ids = {4, 2}, .token = 1}};
+  EXPECT_EQ(distinct_prefixes(prompts), 3U);
+}
+
 TEST(Rigidity, SeesInterventionsAndEverySiteOfTheFamily) {
   const Model model = Model::open(onset::testing::data("models/llama_me"));
   const std::int64_t layers = model.config().layer_count();

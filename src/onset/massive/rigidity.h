@@ -43,6 +43,10 @@ struct RigidityChoice {
 // there is no ME layer and no named token.
 [[nodiscard]] RigidityChoice choose_tokens(const ScanResult& scan, const RigidityTokens& named);
 
+// How many different ids[0 .. token] the prompts have. In a causal model equal prefixes give equal
+// states, whatever follows: of those no cosine says anything about rigidity.
+[[nodiscard]] std::size_t distinct_prefixes(std::span<const RigidityPrompt> prompts);
+
 // Cosines; NaN where a state is zero. Symmetric, rows and columns alike.
 using CosineMatrix = std::vector<std::vector<double>>;
 

@@ -10,12 +10,13 @@ namespace onset {
 namespace {
 
 void check_inside(std::optional<std::int64_t> position, const PromptScan& prompt,
-                  std::size_t number, const char* what) {
+                  std::size_t number, const char* option) {
   const auto length = static_cast<std::int64_t>(prompt.ids.size());
   if (!position || (*position >= 0 && *position < length)) return;
-  throw usage_error(str_cat("the ", what, " ", *position, " is outside prompt ", number,
-                            ", which has ", length, length == 1 ? " token" : " tokens"),
-                    "name a position that every prompt has; they count from 0");
+  throw usage_error(
+      str_cat("position ", *position, " (--", option, ") is outside prompt ", number,
+              ", which has ", length, length == 1 ? " token" : " tokens"),
+      str_cat("give --", option, " a position that every prompt has; they count from 0"));
 }
 
 std::optional<std::int64_t> ordinary_token(const PromptScan& prompt, std::int64_t token) {
@@ -49,7 +50,7 @@ RigidityChoice choose_tokens(const ScanResult& scan, const RigidityTokens& named
     const PromptScan& prompt = scan.prompts[p];
     if (!named.token && prompt.me_layer != scan.me_layer) continue;
     check_inside(named.token, prompt, p, "token");
-    check_inside(named.baseline, prompt, p, "baseline token");
+    check_inside(named.baseline, prompt, p, "baseline-token");
     const std::int64_t token =
         named.token ? *named.token
                     : prompt.layers[static_cast<std::size_t>(*scan.me_layer)].largest.token;
@@ -65,6 +66,14 @@ RigidityChoice choose_tokens(const ScanResult& scan, const RigidityTokens& named
     choice.scanned.push_back(p);
   }
   return choice;
+}
+
+std::size_t distinct_prefixes(std::span<const RigidityPrompt> prompts) {
+  std::set<std::vector<std::int64_t>> prefixes;
+  for (const RigidityPrompt& prompt : prompts) {
+    prefixes.insert({prompt.ids.begin(), prompt.ids.begin() + prompt.token + 1});
+  }
+  return prefixes.size();
 }
 
 }  // namespace onset
