@@ -24,6 +24,9 @@ struct Verb {
 const std::vector<Verb>& verbs() {
   static const std::vector<Verb> table{
       {"scan", "where massive activations are born, in which token, by which part", run_scan},
+      {"sinks", "which heads give the first token far more attention than its share", run_sinks},
+      {"rigidity", "how little the massive token's state changes over layers and prompts",
+       run_rigidity},
       {"inspect", "what a model is made of, what it needs; checks every byte", run_inspect},
       {"tokenize", "texts to ids and pieces, ids to text, chats to text and ids", run_tokenize},
       {"capture", "tensors of the forward pass at chosen sites, to a safetensors file",
@@ -48,6 +51,7 @@ std::string overview() {
       "\nExamples:\n"
       "  onset scan MODEL\n"
       "  onset scan MODEL --prompt \"My favorite color is Dark Blue.\" --json -o a.json\n"
+      "  onset sinks MODEL --text corpus.txt\n"
       "  onset inspect MODEL --verify\n"
       "  onset tokenize MODEL --text \"Dark Blue.\"\n"
       "  onset capture MODEL --sites 'layers.*.resid_post' --ids 1,5,9 -o a.st\n\n",

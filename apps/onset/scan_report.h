@@ -11,6 +11,7 @@
 #include "onset/massive/scan.h"
 #include "onset/report/states.h"
 #include "prompts.h"
+#include "text.h"
 
 namespace onset::app {
 
@@ -23,11 +24,6 @@ struct ModelScan {
   std::optional<ScanResult> result;
   std::optional<PromptStates> states;  // of the shown prompt, where a page is wanted
   Failure failure;                     // where there is no result
-};
-
-struct TextStyle {
-  bool utf8 = false;
-  bool colour = false;
 };
 
 // Everything but `run`: the fields that docs/json.md lists.

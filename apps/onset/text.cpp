@@ -193,6 +193,28 @@ std::string bar(double fraction, std::size_t width, bool utf8) {
   return result;
 }
 
+std::string heat(double fraction, bool utf8) {
+  if (std::isnan(fraction)) return "-";
+  const auto level = [fraction](double levels) {
+    return static_cast<int>(std::clamp(fraction * levels, 0.0, levels - 1));
+  };
+  if (!utf8) return {static_cast<char>('0' + level(10))};
+  // U+2581 is one eighth of a column high, U+2588 all of it.
+  return {'\xE2', '\x96', static_cast<char>(0x81 + level(8))};
+}
+
+std::string fixed(double value, int decimals) {
+  if (std::isnan(value)) return "-";
+  std::array<char, 64> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value,
+                                 std::chars_format::fixed, decimals);
+  if (end.ec != std::errc()) return compact(value);
+  const std::string text(digits.data(), end.ptr);
+  // "-0.00" looks like a sign that means something.
+  const bool zero = text.find_first_not_of("-0.") == std::string::npos;
+  return zero && text.front() == '-' ? text.substr(1) : text;
+}
+
 std::string compact(double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";

@@ -8,6 +8,12 @@
 
 namespace onset::app {
 
+// How a table may look where it goes.
+struct TextStyle {
+  bool utf8 = false;
+  bool colour = false;
+};
+
 // Does the environment's locale name UTF-8? Tables fall back to ASCII otherwise.
 [[nodiscard]] bool utf8_locale();
 
@@ -34,6 +40,12 @@ namespace onset::app {
 // A bar of `fraction` (0 to 1) of `width` columns: eighths of block characters, or '#'.
 [[nodiscard]] std::string bar(double fraction, std::size_t width, bool utf8);
 
+// One column that shows a fraction from 0 to 1: a block character of that height, or a digit of
+// tenths, 9 from .9 on; "-" for NaN.
+[[nodiscard]] std::string heat(double fraction, bool utf8);
+
+// With that many decimals; "-" for NaN.
+[[nodiscard]] std::string fixed(double value, int decimals);
 // "0.810", "33.17", "23738": about four digits, at most 8 characters for anything a float holds.
 [[nodiscard]] std::string compact(double value);
 // The shortest decimal that reads back as the same number: "100000", "0.5"; with an exponent only

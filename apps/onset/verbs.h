@@ -8,7 +8,9 @@ namespace onset::app {
 
 int run_capture(const Invocation& invocation);
 int run_inspect(const Invocation& invocation);
+int run_rigidity(const Invocation& invocation);
 int run_scan(const Invocation& invocation);
+int run_sinks(const Invocation& invocation);
 int run_tokenize(const Invocation& invocation);
 
 }  // namespace onset::app
