@@ -136,6 +136,21 @@ TEST(Rigidity, AModelWithoutANormBeforeAttentionHasNoSuchSite) {
   EXPECT_EQ(result.sites[1].site, SiteKind::k_pre);
 }
 
+// Latent attention: keys and values of all heads, of different sizes.
+TEST(Rigidity, KeysAndValuesMayDifferInSize) {
+  const Model model = Model::open(onset::testing::data("models/deepseek_v2"));
+  const std::vector<RigidityPrompt> prompts{{.ids = {5, 6, 7}, .token = 0, .baseline = 1},
+                                            {.ids = {8, 6, 7}, .token = 0, .baseline = 1}};
+  const RigidityResult result = measure_rigidity(model, prompts);
+  ASSERT_EQ(result.sites.size(), 4U);
+  for (const SiteRigidity& site : result.sites) {
+    for (const double rank : site.token.effective_rank) {
+      EXPECT_GE(rank, 1);
+      EXPECT_LE(rank, 2 + 1e-9);
+    }
+  }
+}
+
 TEST(Rigidity, WhatCannotBeComparedIsRefused) {
   const Model model = Model::open(onset::testing::data("models/llama"));
   expect_refused([&] { static_cast<void>(measure_rigidity(model, {})); }, "at least one prompt");

@@ -128,7 +128,8 @@ std::vector<SequenceSinks> by_definition(const Model& model, std::span<const Seq
 
 class RouteTest : public ::testing::TestWithParam<const char*> {};
 
-// GQA in all; gemma2 has soft caps and, as mistral and gemma3, sliding windows of 8.
+// GQA in the dense ones, latent attention in deepseek; gemma2 has soft caps and, as mistral and
+// gemma3, sliding windows of 8.
 TEST_P(RouteTest, BlocksTheExplicitSoftmaxAndTheDefinitionAgree) {
   const Model model = Model::open(onset::testing::data(std::string("models/") + GetParam()));
   const auto batch = random_batch(model.config(), {24, 1, 5, 40});
@@ -142,7 +143,8 @@ TEST_P(RouteTest, BlocksTheExplicitSoftmaxAndTheDefinitionAgree) {
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, RouteTest,
                          ::testing::Values("llama", "mistral", "gemma2", "gemma3", "qwen3", "olmo2",
-                                           "phi3", "llama_me"),
+                                           "phi3", "llama_me", "mixtral", "qwen3_moe",
+                                           "deepseek_v2", "deepseek_v2_lite", "deepseek_v3"),
                          [](const auto& parameter) { return std::string(parameter.param); });
 
 Hooks with_equal_scores(const ModelConfig& config) {
