@@ -56,7 +56,6 @@ OrderedJson sinks_json(const ModelSinks& sinks) {
           {"text", text_json(sinks.samples)},
           {"sink_rate", number(result.summary.sink_rate)},
           {"sink_rate_incl_self", number(result.summary.sink_rate_incl_self)},
-          {"uniform_alpha", number(result.uniform_alpha)},
           {"layers", sink_layers_json(result, sinks.windows)},
           {"control", control_json(sinks)},
           {"samples", samples_json(sinks)}};

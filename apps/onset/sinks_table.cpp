@@ -31,6 +31,13 @@ std::string samples_text(const SinkSamples& samples) {
   return text;
 }
 
+// That of the layers where most queries see the token.
+double smallest_uniform(const SinksResult& result) {
+  double smallest = HUGE_VAL;
+  for (const double alpha : result.uniform_alpha) smallest = std::fmin(smallest, alpha);
+  return smallest;
+}
+
 std::string header_text(const ModelSinks& sinks, const TextStyle& style) {
   const auto& model = sinks.model;
   const auto row = [](const char* name, const std::string& text) {
@@ -44,8 +51,8 @@ std::string header_text(const ModelSinks& sinks, const TextStyle& style) {
                      " layers, ", model["heads"].dump(), " heads, BOS ", bos)) +
          row("text    ", samples_text(sinks.samples)) +
          row("alpha   ", str_cat("mean attention that later queries give token ", options.key,
-                                 quoted(sinks.key_piece, style), "; spread evenly over all keys: ",
-                                 fixed(sinks.result.uniform_alpha, 3))) +
+                                 quoted(sinks.key_piece, style),
+                                 "; spread evenly: ", fixed(smallest_uniform(sinks.result), 3))) +
          row("sink    ",
              str_cat("a head of a sample with alpha above ", shortest(options.threshold)));
 }
@@ -132,9 +139,12 @@ std::string window_sentence(const ModelSinks& sinks) {
     if (queries == 0) blind.push_back(l);
   }
   if (limited.empty()) return "";
-  std::string text = str_cat("In ", layers_phrase(limited), " a sliding window hides token ",
-                             sinks.result.options.key, " from some queries: ", grouped(unseen),
-                             " of these, over all samples, are left out of the means.");
+  std::string text = str_cat(
+      "In ", layers_phrase(limited), " a sliding window hides token ", sinks.result.options.key,
+      " from some queries: ", grouped(unseen),
+      " of these, over all samples, are left out of the means. Attention spread "
+      "evenly gives it ",
+      fixed(sinks.result.uniform_alpha[limited.front()], 3), " in layer ", limited.front(), ".");
   if (!blind.empty()) {
     text += " No query sees it in " + layers_phrase(blind) + ", which count nowhere.";
   }

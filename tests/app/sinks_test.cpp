@@ -96,7 +96,7 @@ TEST(Sinks, RatesFollowFromTheAlphasOfTheSamples) {
   double uniform = 0;
   for (int i = 1; i < 12; ++i) uniform += 1.0 / (i + 1) / 11 / 2;
   for (int i = 1; i < 9; ++i) uniform += 1.0 / (i + 1) / 8 / 2;
-  EXPECT_NEAR(found["uniform_alpha"].get<double>(), uniform, 1e-6);
+  EXPECT_NEAR(found["layers"][0]["uniform_alpha"].get<double>(), uniform, 1e-6);
 }
 
 TEST(Sinks, TwoRunsDifferUnderRunOnly) {

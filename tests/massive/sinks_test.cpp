@@ -51,17 +51,33 @@ TEST(Sinks, UniformAttentionOfAnyLengthIsKnown) {
   equal.intervene(queries, [](const SiteContext&, const at::Tensor& q) { return q.mul(0); });
   const std::vector<Ids> samples{{5, 6, 7}, {8, 9, 10}};
   const SinksResult result = measure_sinks(model, samples, {}, {}, &equal);
-  EXPECT_NEAR(result.uniform_alpha, 5.0 / 12, 1e-12);
+  for (const double alpha : result.uniform_alpha) EXPECT_NEAR(alpha, 5.0 / 12, 1e-12);
   EXPECT_EQ(result.summary.samples, 2);
   EXPECT_EQ(result.summary.sink_rate, 1.0);
   for (const auto& layer : result.summary.head_alpha) {
-    for (const double alpha : layer) EXPECT_NEAR(alpha, result.uniform_alpha, 1e-6);
+    for (const double alpha : layer) EXPECT_NEAR(alpha, 5.0 / 12, 1e-6);
   }
   // Queries 1 and 2 give key 0 a half and a third.
   ASSERT_TRUE(result.most_attended[0].has_value());
   EXPECT_EQ(result.most_attended[0]->key, 0);
   EXPECT_NEAR(result.most_attended[0]->mass, 5.0 / 12, 1e-6);
   EXPECT_LT(measure_sinks(model, samples, {}).summary.sink_rate, 1.0) << "without the intervention";
+}
+
+// Uniform attention measured in windows is what is said of it, for any key.
+TEST(Sinks, UniformAttentionInAWindowIsKnown) {
+  const Model model = Model::open(onset::testing::data("models/mistral"));
+  Hooks equal(model.config().layer_count());
+  SiteSet queries(model.config().layer_count());
+  queries.add_all_layers(SiteKind::q);
+  equal.intervene(queries, [](const SiteContext&, const at::Tensor& q) { return q.mul(0); });
+  std::vector<Ids> samples{Ids(20), Ids(5)};
+  for (const std::int64_t key : {0, 2}) {
+    const SinksResult result = measure_sinks(model, samples, {.key = key}, {}, &equal);
+    for (std::size_t l = 0; l < 3; ++l) {
+      EXPECT_NEAR(result.summary.layer_alpha[l], result.uniform_alpha[l], 1e-6) << key;
+    }
+  }
 }
 
 TEST(Sinks, WhatCannotBeMeasuredIsRefused) {

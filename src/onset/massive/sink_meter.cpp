@@ -82,9 +82,11 @@ class LayerSums {
  private:
   static std::vector<double> means(const at::Tensor& sums, std::int64_t count) {
     const auto size = static_cast<std::size_t>(sums.numel());
-    if (count == 0) return std::vector<double>(size, std::numeric_limits<double>::quiet_NaN());
+    std::vector<double> result(size, std::numeric_limits<double>::quiet_NaN());
+    if (count == 0) return result;
     const at::Tensor mean = sums.div(static_cast<double>(count)).contiguous();
-    return {mean.const_data_ptr<double>(), mean.const_data_ptr<double>() + size};
+    std::copy_n(mean.const_data_ptr<double>(), size, result.begin());
+    return result;
   }
 
   std::int64_t key_;

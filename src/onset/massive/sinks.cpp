@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 
 #include "onset/base/error.h"
@@ -53,15 +54,22 @@ std::optional<MostAttended> most_attended(std::span<const SequenceSinks> samples
                       .mass = *largest / static_cast<double>(samples.size())};
 }
 
-double uniform_alpha(std::span<const std::vector<std::int64_t>> samples, std::int64_t key) {
+double uniform_alpha(std::span<const std::vector<std::int64_t>> samples, std::int64_t key,
+                     std::int64_t window) {
   double sum = 0;
+  std::int64_t seeing = 0;
   for (const auto& ids : samples) {
     const auto length = static_cast<std::int64_t>(ids.size());
+    const std::int64_t end = window > 0 ? std::min(length, key + window) : length;
+    if (end <= key + 1) continue;
     double sample = 0;
-    for (std::int64_t i = key + 1; i < length; ++i) sample += 1.0 / static_cast<double>(i + 1);
-    sum += sample / static_cast<double>(length - key - 1);
+    for (std::int64_t i = key + 1; i < end; ++i) {
+      sample += 1.0 / static_cast<double>(window > 0 ? std::min(i + 1, window) : i + 1);
+    }
+    sum += sample / static_cast<double>(end - key - 1);
+    ++seeing;
   }
-  return sum / static_cast<double>(samples.size());
+  return seeing > 0 ? sum / static_cast<double>(seeing) : std::numeric_limits<double>::quiet_NaN();
 }
 
 }  // namespace
@@ -97,8 +105,9 @@ SinksResult measure_sinks(const Model& model, std::span<const std::vector<std::i
   result.summary = summarise(result.samples, options.threshold);
   for (std::size_t l = 0; l < static_cast<std::size_t>(layers); ++l) {
     result.most_attended.push_back(most_attended(result.samples, l));
+    result.uniform_alpha.push_back(
+        uniform_alpha(samples, options.key, model.config().layers[l].sliding_window));
   }
-  result.uniform_alpha = uniform_alpha(samples, options.key);
   return result;
 }
 

@@ -28,9 +28,9 @@ struct SinksResult {
   SinkSummary summary;
   // [L]; nothing where no query of the second half sees the first half, or samples differ in length
   std::vector<std::optional<MostAttended>> most_attended;
-  // What alpha would be if each query attended to all keys alike: the mean of 1 / (i + 1) over
-  // queries i > k, over samples. Sliding windows are not looked at.
-  double uniform_alpha = 0;
+  // [L] What alpha would be if each query attended alike to all keys it sees, mean over samples;
+  // NaN where no query sees the key. A window's early queries have few keys, so it is larger there.
+  std::vector<double> uniform_alpha;
 };
 
 // Runs the samples through the blocks and measures. `interventions`: what edits the passes (its
