@@ -270,7 +270,7 @@ INSTANTIATE_TEST_SUITE_P(Families, ModelFixture,
                          ::testing::Values("llama", "llama3", "mistral", "qwen2", "qwen3",
                                            "llama_me", "qwen3_me", "mistral_me", "llama_gguf",
                                            "phi3", "phi3_long", "gemma2", "gemma3", "olmo2",
-                                           "mixtral", "qwen3_moe", "deepseek_v2",
+                                           "mixtral", "qwen2_moe", "qwen3_moe", "deepseek_v2",
                                            "deepseek_v2_lite", "deepseek_v3"),
                          [](const auto& parameter) { return std::string(parameter.param); });
 
@@ -307,7 +307,11 @@ INSTANTIATE_TEST_SUITE_P(
                       GgufCase{"llama_gguf", "f16.gguf"}, GgufCase{"llama_gguf", "bf16.gguf"},
                       GgufCase{"llama_gguf", "q8_0.gguf"}, GgufCase{"llama_gguf", "q4_0.gguf"},
                       GgufCase{"llama_gguf", "q4_1.gguf"}, GgufCase{"llama_gguf", "q5_0.gguf"},
-                      GgufCase{"llama_gguf", "q5_1.gguf"}, GgufCase{"llama_gguf", "kmix.gguf"}),
+                      GgufCase{"llama_gguf", "q5_1.gguf"}, GgufCase{"llama_gguf", "kmix.gguf"},
+                      // scripts/make_mixture_gguf; deepseek_v3's has kv_b_proj as two stacks
+                      GgufCase{"mixtral", "f32.gguf"}, GgufCase{"qwen3_moe", "f32.gguf"},
+                      GgufCase{"deepseek_v2_lite", "f32.gguf"}, GgufCase{"deepseek_v3", "f32.gguf"},
+                      GgufCase{"qwen2_moe", "q8_0.gguf"}),
     [](const auto& parameter) {
       std::string name = std::string(parameter.param.folder) + "_" + parameter.param.file;
       std::replace(name.begin(), name.end(), '.', '_');
