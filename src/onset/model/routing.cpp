@@ -28,7 +28,8 @@ void select_largest(std::span<const double> scores, std::int64_t count,
   std::partial_sort(indices.begin(), indices.begin() + count, indices.end(), better);
 }
 
-// How good a group of experts is: its best, or its two best together.
+// How good a group of experts is: its best, or its two best together. An expert that cannot be
+// chosen counts for nothing, and does not bar the others of its group.
 double group_score(std::span<const double> scores, bool two) {
   double best = never;
   double second = never;
@@ -40,7 +41,7 @@ double group_score(std::span<const double> scores, bool two) {
       second = score;
     }
   }
-  return two && scores.size() > 1 ? best + second : best;
+  return two && second != never ? best + second : best;
 }
 
 // Leaves out the experts of all groups but the best.
