@@ -140,6 +140,16 @@ void read_windows(const Family& family, const GgufMetadata& metadata,
   config.ropes.push_back(local);
 }
 
+// Softmax where the file does not say it.
+RouterScore read_router_score(const Json& values, const std::string& architecture,
+                              const std::string& where) {
+  const std::string key = architecture + ".expert_gating_func";
+  const std::int64_t function = find_int(values, key, where).value_or(0);
+  require_input(function >= 0 && function <= 2, where, ": ", key, " is ", function,
+                ", known are 1 (softmax) and 2 (sigmoid)");
+  return function == 2 ? RouterScore::sigmoid : RouterScore::softmax;
+}
+
 }  // namespace
 
 ModelConfig read_gguf_config(const Checkpoint& checkpoint, const std::string& where) {
@@ -152,15 +162,14 @@ ModelConfig read_gguf_config(const Checkpoint& checkpoint, const std::string& wh
   const auto architecture = find_string(values, "general.architecture", where);
   require_input(architecture.has_value(), where, ": key \"general.architecture\" is missing");
   const bool mixture = find_int(values, *architecture + ".expert_count", where).value_or(0) > 0;
-  constexpr std::int64_t sigmoid = 2;  // of expert_gating_func
-  const bool by_sigmoid =
-      find_int(values, *architecture + ".expert_gating_func", where).value_or(1) == sigmoid;
-  const Family* family = family_of_gguf(*architecture, mixture,
-                                        by_sigmoid ? RouterScore::sigmoid : RouterScore::softmax);
+  const RouterScore score = read_router_score(values, *architecture, where);
+  const Family* family = family_of_gguf(*architecture, mixture, score);
   if (family == nullptr) {
     throw input_error(str_cat(where, ": architecture \"", *architecture, "\" is not supported"),
                       "supported are " + supported_architectures());
   }
+  require_input(!mixture || family->score == score, where, ": ", *architecture,
+                ".expert_gating_func asks for the sigmoid, which is not known for ", family->name);
   const GgufMetadata metadata(values, *architecture, where);
   ModelConfig config;
   config.hidden = metadata.integer("embedding_length");

@@ -16,6 +16,12 @@ std::int64_t bounded(std::int64_t size, std::string_view what, const std::string
   return size;
 }
 
+// Without this rank the model would look like one with plain attention.
+void require_rank(const LatentConfig& latent, const std::string& where) {
+  require_input(latent.kv_rank >= 1, where, ": the rank of the key-value latent is ",
+                latent.kv_rank, ", expected at least 1");
+}
+
 // Which layers of a Qwen mixture are: every `decoder_sparse_step`-th but those of
 // `mlp_only_layers`.
 void choose_qwen_layers(const ConfigReader& reader, ModelConfig& config) {
@@ -92,6 +98,8 @@ void read_hf_mixture(const ConfigReader& reader, const Family& family, ModelConf
       return;
     case MixtureRule::every_layer:
       mixture.experts = reader.integer("num_local_experts");
+      require_input(mixture.experts >= 1, reader.where(), ": the number of experts is ",
+                    mixture.experts, ", expected at least 1");
       mixture.ffn = config.ffn;
       mixture.normalised = family.normalised;
       for (LayerConfig& layer : config.layers) layer.mixture = true;
@@ -152,6 +160,7 @@ void read_hf_latent(const ConfigReader& reader, ModelConfig& config) {
   LatentConfig& latent = config.latent;
   latent.query_rank = reader.integer("q_lora_rank", 0);
   latent.kv_rank = reader.integer("kv_lora_rank");
+  require_rank(latent, reader.where());
   latent.rope_dim = bounded(reader.integer("qk_rope_head_dim"), "qk_rope_head_dim", reader.where());
   config.head_dim =
       bounded(reader.integer("qk_nope_head_dim"), "qk_nope_head_dim", reader.where()) +
@@ -164,6 +173,7 @@ void read_gguf_latent(const GgufMetadata& metadata, ModelConfig& config) {
   LatentConfig& latent = config.latent;
   latent.query_rank = metadata.integer("attention.q_lora_rank", 0);
   latent.kv_rank = metadata.integer("attention.kv_lora_rank");
+  require_rank(latent, metadata.where());
   latent.rope_dim = metadata.integer("rope.dimension_count");
   // Newer files give the sizes as latent attention sees them under the plain keys, and these apart.
   config.head_dim =
