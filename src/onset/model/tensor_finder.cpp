@@ -22,6 +22,8 @@ std::string shape_text(std::span<const std::int64_t> shape) {
   return text + "]";
 }
 
+bool is_fp8(DType type) { return type == DType::f8_e4m3 || type == DType::f8_e5m2; }
+
 struct BlockSize {
   std::int64_t rows = 128;
   std::int64_t columns = 128;
@@ -93,7 +95,7 @@ StoredMatrix TensorFinder::matrix(const std::string& name, std::int64_t rows,
   check(info, std::array{rows, columns});
   noted_.push_back(&info);
   StoredMatrix weight{checkpoint_.data(info), info.dtype, rows, columns};
-  if (info.dtype == DType::f8_e4m3 || info.dtype == DType::f8_e5m2) add_scales(name, info, weight);
+  if (is_fp8(info.dtype)) add_scales(name, info, weight);
   return weight;
 }
 
@@ -142,7 +144,7 @@ std::vector<StoredMatrix> TensorFinder::stack(const std::string& name, std::int6
                                               std::int64_t rows, std::int64_t columns) {
   const TensorInfo& info = checkpoint_.require(name);
   check(info, std::array{count, rows, columns});
-  require_input(!promises_fp8_scales(checkpoint_) || info.dtype != DType::f8_e4m3, file_of(info),
+  require_input(!promises_fp8_scales(checkpoint_) || !is_fp8(info.dtype), file_of(info),
                 ": tensor ", info.name, " is FP8 in one stack of experts, which is not supported");
   const auto bytes = checkpoint_.data(info);
   const std::size_t each = bytes.size() / static_cast<std::size_t>(count);
