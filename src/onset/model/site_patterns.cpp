@@ -42,6 +42,8 @@ struct Absence {
 constexpr std::string_view with_norm_after = "only families with a norm after the module have it";
 constexpr std::string_view with_mixtures = "only mixtures of experts have it";
 constexpr std::string_view with_latents = "only families with latent attention have it";
+constexpr std::string_view with_query_rank =
+    "only latent attention with a low rank of queries has it";
 constexpr std::string_view with_dense = "only dense layers have it";
 
 constexpr std::array<Absence, 14> absences{{
@@ -49,7 +51,7 @@ constexpr std::array<Absence, 14> absences{{
      "attention reads layers.*.resid_pre itself there"},
     {SiteKind::attn_raw, with_norm_after, "what attention adds to the stream is layers.*.attn_out"},
     {SiteKind::ffn_raw, with_norm_after, "what the FFN adds to the stream is layers.*.ffn_out"},
-    {SiteKind::q_latent, with_latents, "queries are layers.*.q_pre"},
+    {SiteKind::q_latent, with_query_rank, "queries are layers.*.q_pre"},
     {SiteKind::kv_latent, with_latents, "keys are layers.*.k_pre, values layers.*.v"},
     {SiteKind::router, with_mixtures, "the FFN's input is layers.*.ffn_norm"},
     {SiteKind::router_experts, with_mixtures, "the FFN's input is layers.*.ffn_norm"},
