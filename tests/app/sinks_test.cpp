@@ -6,6 +6,7 @@
 #include "app/program.h"
 #include "onset/base/error.h"
 #include "onset/base/file.h"
+#include "support/toy.h"
 
 namespace onset::testing {
 namespace {
@@ -121,6 +122,22 @@ TEST(Sinks, TheTableFitsTheTerminal) {
       EXPECT_NE(outcome.out.find("Control: token"), std::string::npos) << outcome.out;
     }
   }
+}
+
+// One [H, T, T] of this model is 537 MB.
+TEST(Sinks, ALongSampleNeedsNoMatrixOfAttention) {
+  Toy toy;
+  toy.config["max_position_embeddings"] = 8192;
+  toy.draw();
+  const TemporaryFolder folder;
+  toy.write(folder.path());
+  std::vector<std::int64_t> ids;
+  for (std::int64_t i = 0; i < 8192; ++i) ids.push_back((i * i + 7 * i) % 31);
+  const auto outcome =
+      run_onset({"sinks", folder.path().string(), "--ids", ids_text(ids), "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.error;
+  EXPECT_LT(outcome.json()["run"]["peak_memory_bytes"].get<std::int64_t>(), 450'000'000);
+  EXPECT_EQ(outcome.json()["layers"][1]["queries"], 8191);
 }
 
 class DemoSinks : public ::testing::Test {

@@ -157,6 +157,7 @@ StateKeeper run_passes(const Model& model, const std::vector<RigidityPrompt>& pr
   SiteSet sites(layers);
   for (const SiteKind kind : keeper.sites()) sites.add_all_layers(kind);
   std::vector<std::int64_t> lengths;
+  lengths.reserve(prompts.size());
   for (const auto& prompt : prompts)
     lengths.push_back(static_cast<std::int64_t>(prompt.ids.size()));
   const auto ranges = divide(lengths);
@@ -186,7 +187,7 @@ CosineMatrix cosine_matrix(std::span<const std::vector<float>> vectors) {
   const auto size = static_cast<std::int64_t>(vectors.size());
   CosineMatrix result;
   for (std::int64_t i = 0; i < size; ++i) {
-    const double* row = cosines.const_data_ptr<double>() + i * size;
+    const auto* row = cosines.const_data_ptr<double>() + i * size;
     result.emplace_back(row, row + size);
   }
   return result;
