@@ -1,0 +1,76 @@
+#include "onset/massive/experiment.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "onset/model/batches.h"
+#include "onset/model/decoder.h"
+
+namespace onset {
+
+ExperimentText experiment_text(std::vector<std::int64_t> ids, const WindowOptions& windows,
+                               std::int64_t length, std::int64_t most) {
+  ExperimentText text;
+  text.windows = windows;
+  const std::int64_t room = length - (windows.bos ? 1 : 0);
+  for (std::int64_t begin = 0; begin + room <= std::ssize(ids); begin += room) {
+    if (std::ssize(text.samples) == most) break;
+    std::vector<std::int64_t>& sample = text.samples.emplace_back();
+    if (windows.bos) sample.push_back(*windows.bos);
+    sample.insert(sample.end(), ids.begin() + begin, ids.begin() + begin + room);
+  }
+  text.ids = std::move(ids);
+  return text;
+}
+
+TextMeasure measure_text(const Model& model, const ExperimentText& text, const SinkOptions& sinks,
+                         const Installer& install, const Installer& also) {
+  const c10::InferenceMode inference;
+  TextMeasure result;
+  const std::int64_t layers = model.config().layer_count();
+  Hooks scoring(layers);
+  install(scoring);
+  const TextScore score = score_text(model, text.ids, text.windows, &scoring);
+  result.perplexity = score.perplexity();
+  result.scored_tokens = score.scored_tokens;
+
+  Hooks hooks(layers);
+  install(hooks);
+  SinkMeter meter(model.config(), sinks);
+  meter.observe(hooks);
+  if (also) also(hooks);
+  std::vector<std::int64_t> lengths;
+  for (const auto& sample : text.samples) lengths.push_back(std::ssize(sample));
+  for (const PromptRange& range : divide(lengths)) {
+    std::vector<SequenceInput> batch;
+    for (std::size_t s = range.begin; s < range.end; ++s) {
+      batch.push_back({.ids = text.samples[s], .cache = nullptr});
+    }
+    static_cast<void>(model.decoder().forward(batch, LogitRows::none, &hooks));
+  }
+  result.sinks = summarise(meter.sequences(), sinks.threshold);
+  return result;
+}
+
+PromptMeasure measure_prompt(const Model& model, const std::vector<std::int64_t>& ids,
+                             std::int64_t token, const Installer& install) {
+  const c10::InferenceMode inference;
+  const std::int64_t layers = model.config().layer_count();
+  PromptMeasure result;
+  Hooks hooks(layers);
+  install(hooks);
+  SiteSet sites(layers);
+  sites.add_all_layers(SiteKind::resid_post);
+  hooks.observe(sites, [&](const SiteContext&, const at::Tensor& tensor) {
+    result.largest.push_back(tensor.abs().max().item<double>());
+    result.of_token.push_back(tensor.select(0, token).abs().max().item<double>());
+  });
+  const std::vector<SequenceInput> batch{{.ids = ids, .cache = nullptr}};
+  static_cast<void>(model.decoder().forward(batch, LogitRows::none, &hooks));
+  return result;
+}
+
+}  // namespace onset

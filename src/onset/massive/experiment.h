@@ -1,0 +1,55 @@
+// What the experiments of `explain` measure under an intervention: the massive value on prompts,
+// and the perplexity and the sinks of a text. Torch-free.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "onset/base/log.h"
+#include "onset/massive/perplexity.h"
+#include "onset/massive/sink_meter.h"
+
+namespace onset {
+
+class Hooks;
+class Model;
+
+// Adds the interventions of a condition to the hooks of one pass or more.
+using Installer = std::function<void(Hooks&)>;
+
+// A text as the experiments use it.
+struct ExperimentText {
+  std::vector<std::int64_t> ids;                   // for the perplexity, without BOS
+  WindowOptions windows;                           // how they are cut
+  std::vector<std::vector<std::int64_t>> samples;  // for the sinks, each from position 0 on
+};
+
+// `length` tokens a sample, BOS included, one behind the other, at most `most`.
+[[nodiscard]] ExperimentText experiment_text(std::vector<std::int64_t> ids,
+                                             const WindowOptions& windows, std::int64_t length = 64,
+                                             std::int64_t most = 8);
+
+struct TextMeasure {
+  double perplexity = 0;  // NaN where no text was given
+  std::int64_t scored_tokens = 0;
+  SinkSummary sinks;
+};
+
+// `also` sees the passes over the samples too.
+[[nodiscard]] TextMeasure measure_text(const Model& model, const ExperimentText& text,
+                                       const SinkOptions& sinks, const Installer& install,
+                                       const Installer& also = {});
+
+// The largest |entry| of a prompt after each layer, and one entry's value.
+struct PromptMeasure {
+  std::vector<double> largest;   // [L], of all tokens and dims
+  std::vector<double> of_token;  // [L], of the massive token
+};
+
+[[nodiscard]] PromptMeasure measure_prompt(const Model& model, const std::vector<std::int64_t>& ids,
+                                           std::int64_t token, const Installer& install);
+
+}  // namespace onset
