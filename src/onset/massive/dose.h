@@ -1,0 +1,59 @@
+// Dose and response: the massive entries scaled, set to zero or to their mean, and what becomes of
+// the sinks, the perplexity, and the keys and values of that token; with controls. The causal test
+// of the claim that sinks follow from massive activations. Torch-free.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "onset/base/log.h"
+#include "onset/massive/experiment.h"
+#include "onset/massive/interventions.h"
+
+namespace onset {
+
+struct DoseQuestion {
+  EntryChoice entries;       // the massive entries
+  std::vector<double> mean;  // their mean over prompts, one a dim
+  std::vector<double> doses{1.0, 0.5, 0.25, 0.0};
+  std::int64_t control_dim = 0;       // not massive, of the same token
+  std::int64_t control_position = 1;  // another token
+  ExperimentText text;
+  SinkOptions sinks;
+};
+
+// The key of one layer beside the other keys; means over samples and heads.
+struct KeyReading {
+  double key_norm = 0;         // |k_t|
+  double others_key_norm = 0;  // median over the other tokens
+  double value_norm = 0;       // |v_t|
+  double others_value_norm = 0;
+  double query_cosine = 0;         // of queries after t with k_t
+  double others_query_cosine = 0;  // of the same queries with the other keys they see
+};
+
+struct DoseCondition {
+  // "dose" (with `dose`), "mean", "control_dim", "control_token".
+  std::string name;
+  std::optional<double> dose;
+  TextMeasure text;
+  std::vector<KeyReading> keys;  // [L]
+};
+
+struct DoseResult {
+  std::int64_t layer = 0;
+  std::vector<std::int64_t> dims;
+  std::optional<std::int64_t> position;  // of the edited token; empty: chosen by the rule
+  std::int64_t key = 0;                  // the position whose sink is measured
+  std::vector<double> mean;
+  std::int64_t control_dim = 0;
+  std::int64_t control_position = 0;
+  std::vector<DoseCondition> conditions;
+};
+
+[[nodiscard]] DoseResult run_doses(const Model& model, const DoseQuestion& question,
+                                   const Log& log = {});
+
+}  // namespace onset

@@ -1,0 +1,26 @@
+// Keys, values and queries of one position beside the others, per layer. Inside the massive room.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "onset/massive/dose.h"
+
+namespace onset {
+
+class Hooks;
+
+class KeyMeter {
+ public:
+  KeyMeter(std::int64_t layers, std::int64_t position);
+  void observe(Hooks& hooks) const;
+  // Means over the samples seen; NaN where no sample is longer than the position.
+  [[nodiscard]] std::vector<KeyReading> readings() const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace onset
