@@ -24,6 +24,8 @@ struct Verb {
 const std::vector<Verb>& verbs() {
   static const std::vector<Verb> table{
       {"scan", "where massive activations are born, in which token, by which part", run_scan},
+      {"explain", "why they appear there, what takes them away, what follows from them",
+       run_explain},
       {"sinks", "which heads give the first token far more attention than its share", run_sinks},
       {"rigidity", "how little the massive token's state changes over layers and prompts",
        run_rigidity},
@@ -51,6 +53,7 @@ std::string overview() {
       "\nExamples:\n"
       "  onset scan MODEL\n"
       "  onset scan MODEL --prompt \"My favorite color is Dark Blue.\" --json -o a.json\n"
+      "  onset explain MODEL\n"
       "  onset sinks MODEL --text corpus.txt\n"
       "  onset inspect MODEL --verify\n"
       "  onset tokenize MODEL --text \"Dark Blue.\"\n"

@@ -11,6 +11,9 @@
 namespace onset {
 namespace {
 
+// An entry of at least this part of what is added to it counts as one that was there before.
+constexpr double notable_entry = 0.1;
+
 double weight_at(const Linear& linear, std::int64_t row, std::int64_t column) {
   const StoredMatrix& stored = linear.stored();
   const at::Tensor values =
@@ -44,12 +47,16 @@ class Look {
     const SiteKind output = model_.config().post_norms ? SiteKind::ffn_raw : SiteKind::ffn_out;
     SiteSet inputs(layers);
     SiteSet outputs(layers);
+    SiteSet ends(layers);
     inputs.add_all_layers(SiteKind::ffn_product);
     outputs.add_all_layers(output);
+    for (const SiteKind kind : {SiteKind::resid_mid, SiteKind::resid_post}) {
+      ends.add_all_layers(kind);
+    }
     Hooks hooks(layers);
     hooks.observe(inputs, [&](const SiteContext& context, const at::Tensor& tensor) {
       product_ = tensor;
-      const Largest in = largest_of(tensor);
+      const Largest in = largest_of(without_removed_neurons(context.site.layer, tensor));
       spikes_.push_back({.layer = context.site.layer,
                          .module = "ffn",
                          .input = in.value,
@@ -65,12 +72,37 @@ class Look {
       spikes_.back().output_token = out.row;
       spikes_.back().dim = out.column;
     });
+    hooks.observe(ends, [&](const SiteContext& context, const at::Tensor& tensor) {
+      if (context.site.kind == SiteKind::resid_mid) {
+        before_ = tensor;
+        return;
+      }
+      DownSpike& spike = spikes_.back();
+      const auto entry = [&](const at::Tensor& state) {
+        return state.select(0, spike.output_token).select(0, spike.dim).item<double>();
+      };
+      const double before = entry(before_);
+      const double added = entry(tensor) - before;
+      spike.opposes = before * added < 0 && std::fabs(before) > notable_entry * std::fabs(added);
+    });
     const std::vector<SequenceInput> batch{{.ids = ids, .cache = nullptr}};
     static_cast<void>(model_.decoder().forward(batch, LogitRows::none, &hooks));
     return std::move(spikes_);
   }
 
  private:
+  // The input channels of weights that were taken out are done with.
+  [[nodiscard]] at::Tensor without_removed_neurons(std::int64_t layer,
+                                                   const at::Tensor& product) const {
+    at::Tensor edited = product;
+    for (const SuperWeight& weight : removed_) {
+      if (weight.layer != layer) continue;
+      edited = edited.clone();
+      edited.select(1, weight.neuron).zero_();
+    }
+    return edited;
+  }
+
   // A weight set to 0 takes product_j * W[d, j] from the output in dim d.
   [[nodiscard]] at::Tensor without_removed(std::int64_t layer, const at::Tensor& output) const {
     at::Tensor edited = output;
@@ -86,13 +118,15 @@ class Look {
   const std::vector<SuperWeight>& removed_;
   std::vector<DownSpike> spikes_;
   at::Tensor product_;
+  at::Tensor before_;  // resid_mid of the block
 };
 
 std::optional<SuperWeight> choose(const Model& model, const std::vector<DownSpike>& spikes,
                                   double threshold) {
   const DownSpike* best = nullptr;
   for (const DownSpike& spike : spikes) {
-    const bool stands_out = static_cast<double>(std::fabs(spike.input)) > threshold &&
+    const bool stands_out = !spike.opposes &&
+                            static_cast<double>(std::fabs(spike.input)) > threshold &&
                             static_cast<double>(std::fabs(spike.output)) > threshold;
     if (!stands_out) continue;
     if (best == nullptr || std::fabs(spike.output) > std::fabs(best->output)) best = &spike;

@@ -26,6 +26,9 @@ struct DownSpike {
   float output = 0;  // before a post-norm
   std::int64_t output_token = 0;
   std::int64_t dim = 0;
+  // The block writes against a large entry that was there before: it takes away, as the last
+  // layers do, and makes no massive activation.
+  bool opposes = false;
 };
 
 struct SuperWeight {
@@ -55,7 +58,8 @@ struct SuperWeightResult {
   std::vector<SuperWeightLook> looks;
 };
 
-// Of the layers where both exceed the threshold the one with the largest output counts.
+// Of the layers where both exceed the threshold, and which do not take away what is there, the one
+// with the largest output counts. Later looks pass over the input channels of the weights found.
 [[nodiscard]] SuperWeightResult find_super_weights(const Model& model,
                                                    const std::vector<std::int64_t>& ids,
                                                    const SuperWeightOptions& options = {},

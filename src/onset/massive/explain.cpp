@@ -1,0 +1,153 @@
+#include "onset/massive/explain.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+
+#include "onset/massive/block_rows.h"
+#include "onset/model/model.h"
+
+namespace onset {
+namespace {
+
+// What all parts share.
+struct Setting {
+  const Model& model;
+  const ScanResult& scan;
+  const std::optional<ExperimentText>& text;
+  const ExplainOptions& options;
+  const ExplainTarget& target;
+  const Log& log;
+
+  [[nodiscard]] const TargetToken& shown() const { return target.tokens[target.shown]; }
+  [[nodiscard]] const PromptScan& shown_prompt() const { return scan.prompts[shown().prompt]; }
+  [[nodiscard]] std::vector<MassiveTokenOf> prompts() const {
+    std::vector<MassiveTokenOf> result;
+    for (const TargetToken& token : target.tokens) {
+      result.push_back({.ids = scan.prompts[token.prompt].ids, .token = token.token});
+    }
+    return result;
+  }
+  [[nodiscard]] SinkOptions sinks() const {
+    return {.key = target.position.value_or(0), .threshold = options.sink_threshold};
+  }
+};
+
+// Falls behind the layer belong to the part of that name.
+bool is_fall_behind(const Stage& stage, std::int64_t layer) {
+  return stage.kind == StageKind::fall && stage.layer > layer;
+}
+
+std::vector<StageAttribution> attribute_stages(const Setting& setting, bool falls_behind) {
+  std::vector<StageAttribution> result;
+  std::vector<EntryPlace> places;
+  for (const Stage& stage : setting.shown_prompt().stages) {
+    if (is_fall_behind(stage, setting.target.layer) != falls_behind) continue;
+    result.push_back({.stage = stage, .entry = {}});
+    places.push_back({.layer = stage.layer, .token = stage.token, .dim = stage.dim});
+  }
+  std::vector<EntryAttribution> entries =
+      attribute_entries(setting.model, setting.shown_prompt().ids, places, setting.options.top);
+  for (std::size_t i = 0; i < entries.size(); ++i) result[i].entry = std::move(entries[i]);
+  return result;
+}
+
+FfnResult explain_ffn(const Setting& setting) {
+  FfnResult result;
+  const auto& ids = setting.shown_prompt().ids;
+  const std::int64_t token = setting.shown().token;
+  std::vector<EntryPlace> places;
+  for (const std::int64_t dim : setting.target.dims) {
+    places.push_back({.layer = setting.target.layer, .token = token, .dim = dim});
+  }
+  result.entries = attribute_entries(setting.model, ids, places, setting.options.top);
+  result.stages = attribute_stages(setting, false);
+  result.super_weights = find_super_weights(setting.model, ids, {}, setting.log);
+  result.singular =
+      read_singular(setting.model, ids, setting.target.layer, token, setting.target.dims);
+  return result;
+}
+
+FallResult explain_fall(const Setting& setting) {
+  FallResult result;
+  result.stages = attribute_stages(setting, true);
+  result.last_layer = setting.model.config().layer_count() - 1;
+  const c10::InferenceMode inference;
+  const std::vector<BlockPlace> last{{.layer = result.last_layer, .token = setting.shown().token}};
+  result.last_largest = capture_block_rows(setting.model, setting.shown_prompt().ids, last)
+                            .front()
+                            .at(SiteKind::resid_post)
+                            .abs()
+                            .max()
+                            .item<double>();
+  return result;
+}
+
+FactorialResult explain_factorial(const Setting& setting) {
+  FactorialQuestion question;
+  question.layer = setting.target.layer;
+  question.prompts = setting.prompts();
+  question.text = setting.text;
+  question.sinks = setting.sinks();
+  return run_factorial(setting.model, question, setting.log);
+}
+
+// The largest entry of the shown token that is not among the dims.
+std::int64_t control_dim(const Setting& setting) {
+  const c10::InferenceMode inference;
+  const std::vector<BlockPlace> place{
+      {.layer = setting.target.layer, .token = setting.shown().token}};
+  at::Tensor sizes = capture_block_rows(setting.model, setting.shown_prompt().ids, place)
+                         .front()
+                         .at(SiteKind::resid_post)
+                         .abs();
+  for (const std::int64_t dim : setting.target.dims) sizes.select(0, dim).zero_();
+  return sizes.argmax().item<std::int64_t>();
+}
+
+DoseResult explain_dose(const Setting& setting) {
+  DoseQuestion question;
+  question.entries = {.layer = setting.target.layer,
+                      .dims = setting.target.dims,
+                      .position = setting.target.position,
+                      .min_abs = setting.scan.options.min_abs,
+                      .min_ratio = setting.scan.options.min_ratio};
+  question.mean = setting.target.mean;
+  question.control_dim = control_dim(setting);
+  question.sinks = setting.sinks();
+  question.control_position = question.sinks.key + 1;
+  question.text = *setting.text;
+  return run_doses(setting.model, question, setting.log);
+}
+
+}  // namespace
+
+ExplainResult explain(const Model& model, const ScanResult& scan,
+                      const std::optional<ExperimentText>& text, const ExplainOptions& options,
+                      const Log& log) {
+  ExplainResult result;
+  result.target = choose_target(model, scan, options);
+  const Setting setting{model, scan, text, options, result.target, log};
+  const ExplainParts& parts = options.parts;
+  if (parts.norm) {
+    result.norm = analyse_norms(model,
+                                {.layer = result.target.layer,
+                                 .dims = result.target.dims,
+                                 .prompts = setting.prompts(),
+                                 .shown = result.target.shown},
+                                log);
+  }
+  if (parts.ffn) result.ffn = explain_ffn(setting);
+  if (parts.factorial) result.factorial = explain_factorial(setting);
+  if (parts.fall) result.fall = explain_fall(setting);
+  if (parts.vocabulary) {
+    result.vocabulary = scan_vocabulary(model,
+                                        {.layer = result.target.layer,
+                                         .dims = result.target.dims,
+                                         .threshold = result.target.threshold},
+                                        log);
+  }
+  if (parts.dose && text) result.dose = explain_dose(setting);
+  return result;
+}
+
+}  // namespace onset
