@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 #include <optional>
-#include <sstream>
 #include <utility>
 
 #include "explain_report.h"
@@ -20,6 +18,7 @@
 #include "output.h"
 #include "sample_text.h"
 #include "text.h"
+#include "text_file.h"
 #include "verbs.h"
 
 namespace onset::app {
@@ -142,15 +141,6 @@ ExplainOptions library_options(const ExplainVerbOptions& options) {
   return result;
 }
 
-std::string read_text(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  require_input(file.is_open(), printable(path, true), ": cannot be opened");
-  std::ostringstream content;
-  content << file.rdbuf();
-  require_input(!file.bad() && file.good(), printable(path, true), ": cannot be read");
-  return std::move(content).str();
-}
-
 std::vector<std::int64_t> text_ids(const ExplainVerbOptions& options, PromptEncoder& encoder) {
   std::vector<std::int64_t> ids;
   if (!options.text_ids.empty()) {
@@ -158,7 +148,7 @@ std::vector<std::int64_t> text_ids(const ExplainVerbOptions& options, PromptEnco
     return ids;
   }
   const std::string text =
-      options.text.empty() ? std::string(sample_text()) : read_text(options.text);
+      options.text.empty() ? std::string(sample_text()) : read_text(options.text, "--text");
   for (const auto id : encoder.tokenizer().encode(text)) ids.push_back(id);
   return ids;
 }
@@ -234,11 +224,12 @@ Explanation explain_model(const std::string& path, const std::vector<PromptSourc
   explanation.bos = encoder.bos();
   explanation.model["bos"] = explanation.bos ? OrderedJson(*explanation.bos) : OrderedJson("none");
   explanation.scan = onset::scan(model, prompts, options.scan, log);
+  const auto target = choose_target(model, explanation.scan, wanted);
   std::optional<ExperimentText> text;
   if (wanted.parts.factorial || wanted.parts.dose) {
     text = experiment_text_of(options, model, encoder, log, explanation);
   }
-  explanation.result = explain(model, explanation.scan, text, wanted, log);
+  explanation.result = explain(model, explanation.scan, target, text, wanted, log);
   name_vocabulary(encoder, explanation);
   return explanation;
 }
@@ -277,7 +268,9 @@ int run_explain(const Invocation& invocation) {
     OrderedJson run = run_json(invocation);
     add_compute(run, options.compute);
     run["weights"] = "resident";
-    run["paths"] = {{"model", valid_utf8(path)}, {"text", valid_utf8(options.text)}};
+    run["paths"] = {{"model", valid_utf8(path)},
+                    {"text", options.text.empty() ? OrderedJson(nullptr)
+                                                  : OrderedJson(valid_utf8(options.text))}};
     OrderedJson document{{"run", std::move(run)}};
     document.update(explanation_json(explanation));
     writer.write(json_document(document));

@@ -162,9 +162,13 @@ std::vector<std::string> vocabulary_words(const Explanation& explanation, const 
     }
     text += ".";
   }
-  return {text,
-          "So position and token both matter: this says what a token does at the first place and "
-          "alone, not what it does elsewhere or behind a BOS."};
+  const auto* judged =
+      share > 0.95   ? "So at the first place it is the place that decides, and hardly the token"
+      : share < 0.05 ? "So the first place alone does not make a token massive"
+                     : "So place and token both matter";
+  return {text, str_cat(judged,
+                        ". This says what a token does there and alone, not what it does elsewhere "
+                        "or behind a BOS.")};
 }
 
 std::vector<std::string> dose_words(const Explanation& explanation) {

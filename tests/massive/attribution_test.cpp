@@ -134,7 +134,8 @@ TEST_F(Smollm2Attribution, APlaceThatIsNotThereIsRefused) {
             std::string::npos);
 }
 
-// Post-norms (Gemma), no norm before the FFN (OLMo 2), biases (Qwen2), fused projections (Phi-3).
+// Post-norms (Gemma), no norm before the FFN (OLMo 2), biases (Qwen2), fused projections (Phi-3),
+// mixtures with and without shared experts, latent attention (DeepSeek).
 class FamilyAttribution : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(FamilyAttribution, NeuronsAndHeadsSumToWhatIsAdded) {
@@ -160,7 +161,9 @@ TEST_P(FamilyAttribution, NeuronsAndHeadsSumToWhatIsAdded) {
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, FamilyAttribution,
                          ::testing::Values("llama", "llama_gguf", "qwen2", "qwen3", "phi3",
-                                           "gemma2", "gemma3", "olmo2", "llama_me"),
+                                           "gemma2", "gemma3", "olmo2", "llama_me", "mixtral",
+                                           "qwen3_moe", "deepseek_v2", "deepseek_v2_lite",
+                                           "deepseek_v3"),
                          [](const auto& parameter) { return std::string(parameter.param); });
 
 }  // namespace

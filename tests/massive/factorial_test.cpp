@@ -111,6 +111,27 @@ TEST(Factorial, ProductsAreNormalisedOrClampedAndOutputsCapped) {
                     {.atol = 1e-5}));
 }
 
+// Seen from behind, every expert's product of every row is normalised, the shared one's too.
+TEST(Factorial, ProductsOfExpertsAreNormalised) {
+  const Model model = Model::open(onset::testing::data("models/deepseek_v2"));
+  const c10::InferenceMode inference;
+  const std::int64_t layers = model.config().layer_count();
+  Hooks hooks(layers);
+  factorial_cell(model, layers - 1, 0.0, FfnChange::normalised, 2)(hooks);
+  SiteSet sites(layers);
+  sites.add({SiteKind::expert_product, layers - 1});
+  sites.add({SiteKind::shared_product, layers - 1});
+  int seen = 0;
+  hooks.observe(sites, [&](const SiteContext&, const at::Tensor& product) {
+    EXPECT_TRUE(
+        close(product.square().mean(1).sqrt(), at::ones({product.size(0)}), {.atol = 1e-4}));
+    ++seen;
+  });
+  const std::vector<SequenceInput> batch{{.ids = prompt}};
+  static_cast<void>(model.decoder().forward(batch, LogitRows::none, &hooks));
+  EXPECT_GE(seen, 2);
+}
+
 TEST(Factorial, WithoutANormBeforeTheFfnOnlyTheFfnChanges) {
   const auto folder = onset::testing::data("models/olmo2");
   FactorialQuestion question = question_of(1);

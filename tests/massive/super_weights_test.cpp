@@ -4,6 +4,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "onset/model/decoder.h"
 #include "support/support.h"
 #include "support/tensors.h"
@@ -41,6 +43,27 @@ TEST(SuperWeights, ALookWithoutAWeightIsAModelThatHasZeroThere) {
     if (a.layer == first.layer) continue;  // there the look passes over the channel
     EXPECT_NEAR(a.input, b.input, 1e-5);
     EXPECT_EQ(a.neuron, b.neuron);
+  }
+}
+
+// In mixtures the module is named, and every layer has one.
+TEST(SuperWeights, MixturesNameTheExpert) {
+  for (const auto* name : {"mixtral", "deepseek_v2", "deepseek_v3"}) {
+    const Model model = Model::open(onset::testing::data(std::string("models/") + name));
+    const SuperWeightResult found = find_super_weights(model, prompt, {.threshold = 0, .looks = 3});
+    ASSERT_EQ(found.looks.size(), 3U) << name;
+    for (const SuperWeightLook& look : found.looks) {
+      ASSERT_EQ(std::ssize(look.layers), model.config().layer_count()) << name;
+      for (const DownSpike& spike : look.layers) {
+        EXPECT_EQ(spike.module != "ffn", model.config().is_mixture(spike.layer)) << name;
+      }
+    }
+    // A look without a weight has less of what that weight wrote.
+    const SuperWeight first = found.looks[0].found.value();
+    const DownSpike& again = found.looks[1].layers[static_cast<std::size_t>(first.layer)];
+    if (again.dim == first.dim && again.module == first.module) {
+      EXPECT_LE(std::fabs(again.output), std::fabs(first.output));
+    }
   }
 }
 

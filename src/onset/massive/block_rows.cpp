@@ -11,10 +11,56 @@
 namespace onset {
 namespace {
 
-constexpr std::array row_kinds{SiteKind::resid_pre, SiteKind::attn_heads, SiteKind::attn_raw,
-                               SiteKind::attn_out,  SiteKind::resid_mid,  SiteKind::ffn_norm,
-                               SiteKind::ffn_gate,  SiteKind::ffn_up,     SiteKind::ffn_product,
-                               SiteKind::ffn_raw,   SiteKind::ffn_out,    SiteKind::resid_post};
+constexpr std::array row_kinds{
+    SiteKind::resid_pre,      SiteKind::attn_heads,     SiteKind::attn_raw,
+    SiteKind::attn_out,       SiteKind::resid_mid,      SiteKind::ffn_norm,
+    SiteKind::ffn_gate,       SiteKind::ffn_up,         SiteKind::ffn_product,
+    SiteKind::router_experts, SiteKind::router_weights, SiteKind::expert_product,
+    SiteKind::shared_product, SiteKind::ffn_raw,        SiteKind::ffn_out,
+    SiteKind::resid_post};
+
+// The row of a token at a site of an expert, which holds only those that were sent to it.
+void keep_expert_row(const SiteContext& context, const at::Tensor& tensor, BlockRow& row) {
+  const auto at = std::lower_bound(context.rows.begin(), context.rows.end(), row.token);
+  if (at == context.rows.end() || *at != row.token) return;
+  row.expert_products[context.site.expert] = tensor.select(0, at - context.rows.begin()).clone();
+}
+
+at::Tensor one_row(const Linear& linear, const at::Tensor& input) {
+  return linear(input.unsqueeze(0)).select(0, 0);
+}
+
+// Gate and up of an expert are no sites: they are made again.
+FfnModule module_of(std::string name, const FfnWeights& weights, const at::Tensor& input,
+                    const at::Tensor& product, double factor) {
+  return {.name = std::move(name),
+          .weights = &weights,
+          .input = input,
+          .gate = one_row(weights.gate, input),
+          .up = one_row(weights.up, input),
+          .product = product,
+          .factor = factor};
+}
+
+std::vector<FfnModule> mixture_modules(const MixtureWeights& weights, const BlockRow& row) {
+  std::vector<FfnModule> modules;
+  const at::Tensor& input = row.at(SiteKind::ffn_norm);
+  const at::Tensor& chosen = row.at(SiteKind::router_experts);
+  for (std::int64_t slot = 0; slot < chosen.size(0); ++slot) {
+    const auto expert = chosen.select(0, slot).item<std::int64_t>();
+    modules.push_back(module_of("experts." + std::to_string(expert),
+                                weights.experts[static_cast<std::size_t>(expert)], input,
+                                row.expert_products.at(expert),
+                                row.at(SiteKind::router_weights).select(0, slot).item<double>()));
+  }
+  if (!weights.shared) return modules;
+  const bool gated = weights.shared_gate.out_features() > 0;
+  const double factor =
+      gated ? at::sigmoid(one_row(weights.shared_gate, input)).item<double>() : 1.0;
+  modules.push_back(
+      module_of("shared", *weights.shared, input, row.at(SiteKind::shared_product), factor));
+  return modules;
+}
 
 }  // namespace
 
@@ -30,7 +76,8 @@ std::vector<BlockRow> capture_block_rows(const Model& model, const std::vector<s
   SiteSet sites(layers);
   std::int64_t last = 0;
   for (const BlockPlace& place : places) {
-    rows.push_back({.layer = place.layer, .token = place.token, .sites = {}});
+    rows.push_back(
+        {.layer = place.layer, .token = place.token, .sites = {}, .expert_products = {}});
     for (const SiteKind kind : row_kinds) sites.add({kind, place.layer});
     last = std::max(last, place.layer);
   }
@@ -38,6 +85,10 @@ std::vector<BlockRow> capture_block_rows(const Model& model, const std::vector<s
   hooks.observe(sites, [&](const SiteContext& context, const at::Tensor& tensor) {
     for (BlockRow& row : rows) {
       if (row.layer != context.site.layer) continue;
+      if (is_expert_site(context.site.kind)) {
+        keep_expert_row(context, tensor, row);
+        continue;
+      }
       row.sites[context.site.kind] = tensor.select(0, row.token).clone();
     }
   });
@@ -49,6 +100,7 @@ std::vector<BlockRow> capture_block_rows(const Model& model, const std::vector<s
 std::vector<FfnModule> ffn_modules(const Model& model, const BlockRow& row) {
   const LayerWeights& weights =
       model.decoder().weights().layers[static_cast<std::size_t>(row.layer)];
+  if (weights.mixture) return mixture_modules(*weights.mixture, row);
   return {{.name = "ffn",
            .weights = &weights.ffn,
            .input = row.at(SiteKind::ffn_norm),

@@ -21,7 +21,8 @@ struct FfnWeights;
 struct BlockRow {
   std::int64_t layer = 0;
   std::int64_t token = 0;
-  std::map<SiteKind, at::Tensor> sites;  // without the token's axis: [D], [F], [H, K]
+  std::map<SiteKind, at::Tensor> sites;                // without the token's axis: [D], [F], [H, K]
+  std::map<std::int64_t, at::Tensor> expert_products;  // [F] of each expert the token is sent to
 
   [[nodiscard]] bool has(SiteKind kind) const { return sites.contains(kind); }
   [[nodiscard]] const at::Tensor& at(SiteKind kind) const { return sites.at(kind); }
@@ -40,16 +41,16 @@ struct BlockPlace {
                                                        const std::vector<std::int64_t>& ids,
                                                        std::span<const BlockPlace> places);
 
-// One gated FFN as it acts on one token: ffn output = factor * W_down (product) + bias. A dense
-// block has one.
+// One gated FFN as it acts on one token: its output is factor * (W_down product + bias). A dense
+// block has one; a mixture has the experts that the token is sent to and the shared expert.
 struct FfnModule {
-  std::string name;  // "ffn"
+  std::string name;  // "ffn"; in mixtures "experts.E", "shared"
   const FfnWeights* weights = nullptr;
-  at::Tensor input;    // [D]
-  at::Tensor gate;     // [F], before the activation
-  at::Tensor up;       // [F]
-  at::Tensor product;  // [F], the input of the down projection
-  double factor = 1.0;
+  at::Tensor input;     // [D]
+  at::Tensor gate;      // [F], before the activation
+  at::Tensor up;        // [F]
+  at::Tensor product;   // [F], the input of the down projection
+  double factor = 1.0;  // the router's weight, or the gate of the shared expert
 };
 
 // Their outputs sum to what the block's FFN puts out (before a post-norm).

@@ -121,11 +121,11 @@ DoseResult explain_dose(const Setting& setting) {
 
 }  // namespace
 
-ExplainResult explain(const Model& model, const ScanResult& scan,
+ExplainResult explain(const Model& model, const ScanResult& scan, const ExplainTarget& target,
                       const std::optional<ExperimentText>& text, const ExplainOptions& options,
                       const Log& log) {
   ExplainResult result;
-  result.target = choose_target(model, scan, options);
+  result.target = target;
   const Setting setting{model, scan, text, options, result.target, log};
   const ExplainParts& parts = options.parts;
   if (parts.norm) {

@@ -96,9 +96,10 @@ struct ExplainResult {
 [[nodiscard]] ExplainTarget choose_target(const Model& model, const ScanResult& scan,
                                           const ExplainOptions& options);
 
-// `scan` is of the same model. Without a text the factorial measures the massive value alone, and
-// there are no doses.
+// `scan` is of the same model, and `target` chosen from it. Without a text the factorial measures
+// the massive value alone, and there are no doses.
 [[nodiscard]] ExplainResult explain(const Model& model, const ScanResult& scan,
+                                    const ExplainTarget& target,
                                     const std::optional<ExperimentText>& text,
                                     const ExplainOptions& options, const Log& log = {});
 

@@ -114,8 +114,8 @@ bool has_massive_entry(const ScanResult& scan, const ExplainTarget& target) {
 
 ExplainTarget choose_target(const Model& model, const ScanResult& scan,
                             const ExplainOptions& options) {
-  if (!options.layer && !scan.me_layer) throw nothing_found(scan);
   check_named(model, scan, options);
+  if (!options.layer && !scan.me_layer) throw nothing_found(scan);
   const c10::InferenceMode inference;
   ExplainTarget target;
   target.layer = options.layer.value_or(scan.me_layer.value_or(0));

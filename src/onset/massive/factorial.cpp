@@ -12,8 +12,10 @@
 namespace onset {
 namespace {
 
-// The lower median of each sequence's rows of `sizes` [N], given to every row: [N].
+// The lower median of each sequence's rows of `sizes` [N], given to every row: [N]. Of an expert's
+// rows, which come from all sequences, one median.
 at::Tensor medians_by_sequence(const at::Tensor& sizes, const SiteContext& context) {
+  if (is_expert_site(context.site.kind)) return sizes.median().expand_as(sizes);
   at::Tensor medians = at::empty_like(sizes);
   for (const SequenceRows& rows : context.sequences) {
     const at::Tensor part = sizes.narrow(0, rows.row, rows.count);
@@ -47,6 +49,16 @@ at::Tensor capped_output(double cap, const SiteContext& context, const at::Tenso
 SiteSet one_site(std::int64_t layers, SiteKind kind, std::int64_t layer) {
   SiteSet sites(layers);
   sites.add({kind, layer});
+  return sites;
+}
+
+// The products of a dense FFN, or of all experts of a mixture.
+SiteSet product_sites(std::int64_t layers, std::int64_t layer) {
+  SiteSet sites(layers);
+  for (const SiteKind kind :
+       {SiteKind::ffn_product, SiteKind::expert_product, SiteKind::shared_product}) {
+    sites.add({kind, layer});
+  }
   return sites;
 }
 
@@ -128,7 +140,7 @@ Installer factorial_cell(const Model& model, std::int64_t layer, double a, FfnCh
     const std::int64_t layers = model.config().layer_count();
     if (a != 1.0) flatten_norm(model, hooks, layer, a);
     if (ffn == FfnChange::normalised || ffn == FfnChange::clamped) {
-      hooks.intervene(one_site(layers, SiteKind::ffn_product, layer),
+      hooks.intervene(product_sites(layers, layer),
                       [ffn](const SiteContext& context, const at::Tensor& product) {
                         return changed_product(ffn, context, product);
                       });

@@ -5,7 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
+#include <map>
+#include <string>
 
+#include "onset/base/error.h"
 #include "onset/model/decoder.h"
 
 namespace onset {
@@ -36,7 +40,26 @@ Largest largest_of(const at::Tensor& states) {
           .column = at % columns};
 }
 
-// One pass over the prompt without the given weights.
+const FfnWeights& module_weights(const LayerWeights& layer, SiteId product) {
+  if (product.kind == SiteKind::expert_product) {
+    return layer.mixture->experts[static_cast<std::size_t>(product.expert)];
+  }
+  return product.kind == SiteKind::shared_product ? *layer.mixture->shared : layer.ffn;
+}
+
+std::string module_name(SiteId product) {
+  if (product.kind == SiteKind::expert_product) return str_cat("experts.", product.expert);
+  return product.kind == SiteKind::shared_product ? "shared" : "ffn";
+}
+
+SiteSet all_layers(std::int64_t layers, std::initializer_list<SiteKind> kinds) {
+  SiteSet sites(layers);
+  for (const SiteKind kind : kinds) sites.add_all_layers(kind);
+  return sites;
+}
+
+// One pass over the prompt without the given weights. Module by module the product is seen, then
+// the output, and of each layer the module with the largest output stays.
 class Look {
  public:
   Look(const Model& model, const std::vector<SuperWeight>& removed)
@@ -44,82 +67,137 @@ class Look {
 
   std::vector<DownSpike> run(const std::vector<std::int64_t>& ids) {
     const std::int64_t layers = model_.config().layer_count();
-    const SiteKind output = model_.config().post_norms ? SiteKind::ffn_raw : SiteKind::ffn_out;
-    SiteSet inputs(layers);
-    SiteSet outputs(layers);
-    SiteSet ends(layers);
-    inputs.add_all_layers(SiteKind::ffn_product);
-    outputs.add_all_layers(output);
-    for (const SiteKind kind : {SiteKind::resid_mid, SiteKind::resid_post}) {
-      ends.add_all_layers(kind);
-    }
+    const SiteKind dense = model_.config().post_norms ? SiteKind::ffn_raw : SiteKind::ffn_out;
+    // In a mixture `dense` is the sum of all experts: no module's own output.
+    const SiteSet outputs = all_layers(layers, {dense, SiteKind::expert_out, SiteKind::shared_out});
     Hooks hooks(layers);
-    hooks.observe(inputs, [&](const SiteContext& context, const at::Tensor& tensor) {
-      product_ = tensor;
-      const Largest in = largest_of(without_removed_neurons(context.site.layer, tensor));
-      spikes_.push_back({.layer = context.site.layer,
-                         .module = "ffn",
-                         .input = in.value,
-                         .input_token = in.row,
-                         .neuron = in.column});
-    });
+    hooks.observe(all_layers(layers, {SiteKind::ffn_norm, SiteKind::router_experts,
+                                      SiteKind::router_weights, SiteKind::resid_mid}),
+                  [&](const SiteContext& context, const at::Tensor& tensor) {
+                    states_[context.site.kind] = tensor;
+                  });
+    hooks.observe(
+        all_layers(layers,
+                   {SiteKind::ffn_product, SiteKind::expert_product, SiteKind::shared_product}),
+        [&](const SiteContext& context, const at::Tensor& tensor) { see_input(context, tensor); });
     hooks.intervene(outputs, [&](const SiteContext& context, const at::Tensor& tensor) {
-      return without_removed(context.site.layer, tensor);
+      return is_module_output(context) ? without_removed(context, tensor) : tensor;
     });
-    hooks.observe(outputs, [&](const SiteContext&, const at::Tensor& tensor) {
-      const Largest out = largest_of(tensor);
-      spikes_.back().output = out.value;
-      spikes_.back().output_token = out.row;
-      spikes_.back().dim = out.column;
+    hooks.observe(outputs, [&](const SiteContext& context, const at::Tensor& tensor) {
+      if (is_module_output(context)) see_output(context, tensor);
     });
-    hooks.observe(ends, [&](const SiteContext& context, const at::Tensor& tensor) {
-      if (context.site.kind == SiteKind::resid_mid) {
-        before_ = tensor;
-        return;
-      }
-      DownSpike& spike = spikes_.back();
-      const auto entry = [&](const at::Tensor& state) {
-        return state.select(0, spike.output_token).select(0, spike.dim).item<double>();
-      };
-      const double before = entry(before_);
-      const double added = entry(tensor) - before;
-      spike.opposes = before * added < 0 && std::fabs(before) > notable_entry * std::fabs(added);
-    });
+    hooks.observe(all_layers(layers, {SiteKind::resid_post}),
+                  [&](const SiteContext&, const at::Tensor& tensor) { see_end(tensor); });
     const std::vector<SequenceInput> batch{{.ids = ids, .cache = nullptr}};
     static_cast<void>(model_.decoder().forward(batch, LogitRows::none, &hooks));
     return std::move(spikes_);
   }
 
  private:
-  // The input channels of weights that were taken out are done with.
-  [[nodiscard]] at::Tensor without_removed_neurons(std::int64_t layer,
-                                                   const at::Tensor& product) const {
-    at::Tensor edited = product;
-    for (const SuperWeight& weight : removed_) {
-      if (weight.layer != layer) continue;
+  [[nodiscard]] bool is_module_output(const SiteContext& context) const {
+    const bool of_expert =
+        context.site.kind == SiteKind::expert_out || context.site.kind == SiteKind::shared_out;
+    return of_expert || !model_.config().is_mixture(context.site.layer);
+  }
+
+  void see_input(const SiteContext& context, const at::Tensor& tensor) {
+    product_ = tensor;
+    product_site_ = context.site;
+    spike_ = {};
+    spike_.layer = context.site.layer;
+    spike_.module = module_name(context.site);
+    // The input channels of weights that were taken out are done with.
+    at::Tensor open = tensor;
+    for_each_removed([&](const SuperWeight& weight) {
+      open = open.clone();
+      open.select(1, weight.neuron).zero_();
+    });
+    const Largest in = largest_of(open);
+    spike_.input = in.value;
+    spike_.input_token = packed_row(context, in.row);
+    spike_.neuron = in.column;
+  }
+
+  // A weight set to 0 takes factor * product_j * W[d, j] from the output in dim d.
+  at::Tensor without_removed(const SiteContext& context, const at::Tensor& output) {
+    at::Tensor edited = output;
+    for_each_removed([&](const SuperWeight& weight) {
       edited = edited.clone();
-      edited.select(1, weight.neuron).zero_();
-    }
+      at::Tensor part = product_.select(1, weight.neuron) * weight.weight;
+      if (const at::Tensor factors = row_factors(context); factors.defined()) part = part * factors;
+      edited.select(1, weight.dim).sub_(part);
+    });
     return edited;
   }
 
-  // A weight set to 0 takes product_j * W[d, j] from the output in dim d.
-  [[nodiscard]] at::Tensor without_removed(std::int64_t layer, const at::Tensor& output) const {
-    at::Tensor edited = output;
-    for (const SuperWeight& weight : removed_) {
-      if (weight.layer != layer) continue;
-      edited = edited.clone();
-      edited.select(1, weight.dim).sub_(product_.select(1, weight.neuron) * weight.weight);
+  void see_output(const SiteContext& context, const at::Tensor& tensor) {
+    const Largest out = largest_of(tensor);
+    spike_.output = out.value;
+    spike_.output_token = packed_row(context, out.row);
+    spike_.dim = out.column;
+    if (spikes_.empty() || spikes_.back().layer != spike_.layer) {
+      spikes_.push_back(spike_);
+    } else if (std::fabs(spike_.output) > std::fabs(spikes_.back().output)) {
+      spikes_.back() = spike_;
     }
-    return edited;
+  }
+
+  void see_end(const at::Tensor& resid_post) {
+    DownSpike& spike = spikes_.back();
+    const auto entry = [&](const at::Tensor& state) {
+      return state.select(0, spike.output_token).select(0, spike.dim).item<double>();
+    };
+    const double before = entry(states_[SiteKind::resid_mid]);
+    const double added = entry(resid_post) - before;
+    spike.opposes = before * added < 0 && std::fabs(before) > notable_entry * std::fabs(added);
+  }
+
+  template <typename Visit>
+  void for_each_removed(const Visit& visit) const {
+    for (const SuperWeight& weight : removed_) {
+      if (weight.layer == product_site_.layer && weight.module == spike_.module) visit(weight);
+    }
+  }
+
+  static std::int64_t packed_row(const SiteContext& context, std::int64_t row) {
+    return context.rows.empty() ? row : context.rows[static_cast<std::size_t>(row)];
+  }
+
+  // What each row of a module's output was multiplied with; undefined for 1.
+  at::Tensor row_factors(const SiteContext& context) {
+    if (context.site.kind == SiteKind::expert_out) {
+      const std::vector<std::int64_t> rows(context.rows.begin(), context.rows.end());
+      const at::Tensor index = at::tensor(rows, at::kLong);
+      const at::Tensor here =
+          states_[SiteKind::router_experts].index_select(0, index).eq(context.site.expert);
+      const at::Tensor weights = states_[SiteKind::router_weights].index_select(0, index);
+      return (weights * here.to(weights.scalar_type())).sum(1);
+    }
+    if (context.site.kind != SiteKind::shared_out || !model_.config().mixture.shared_gate) {
+      return {};
+    }
+    const LayerWeights& weights =
+        model_.decoder().weights().layers[static_cast<std::size_t>(context.site.layer)];
+    return at::sigmoid(weights.mixture->shared_gate(states_[SiteKind::ffn_norm])).select(1, 0);
   }
 
   const Model& model_;
   const std::vector<SuperWeight>& removed_;
   std::vector<DownSpike> spikes_;
+  std::map<SiteKind, at::Tensor> states_;  // of the block that runs
+  // The module that runs.
+  DownSpike spike_;
+  SiteId product_site_;
   at::Tensor product_;
-  at::Tensor before_;  // resid_mid of the block
 };
+
+// The site of a spike's product.
+SiteId product_site(const DownSpike& spike) {
+  if (spike.module == "ffn") return {SiteKind::ffn_product, spike.layer};
+  if (spike.module == "shared") return {SiteKind::shared_product, spike.layer};
+  return {SiteKind::expert_product, spike.layer,
+          std::stoll(spike.module.substr(spike.module.find('.') + 1))};
+}
 
 std::optional<SuperWeight> choose(const Model& model, const std::vector<DownSpike>& spikes,
                                   double threshold) {
@@ -132,8 +210,8 @@ std::optional<SuperWeight> choose(const Model& model, const std::vector<DownSpik
     if (best == nullptr || std::fabs(spike.output) > std::fabs(best->output)) best = &spike;
   }
   if (best == nullptr) return std::nullopt;
-  const FfnWeights& ffn =
-      model.decoder().weights().layers[static_cast<std::size_t>(best->layer)].ffn;
+  const FfnWeights& ffn = module_weights(
+      model.decoder().weights().layers[static_cast<std::size_t>(best->layer)], product_site(*best));
   return SuperWeight{.layer = best->layer,
                      .module = best->module,
                      .dim = best->dim,
