@@ -195,7 +195,7 @@ CosineMatrix cosine_matrix(std::span<const std::vector<float>> vectors) {
 
 double effective_rank(std::span<const std::vector<float>> vectors) {
   const at::Tensor singular = at::linalg_svdvals(matrix_of(vectors));
-  const double sum = singular.sum().item<double>();
+  const auto sum = singular.sum().item<double>();
   if (!(sum > 0)) return nothing;
   const at::Tensor share = singular / sum;
   return std::exp(-at::xlogy(share, share).sum().item<double>());
