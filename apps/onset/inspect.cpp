@@ -82,6 +82,21 @@ double resident_bytes(const TensorInfo& tensor) {
                                            : static_cast<double>(tensor.bytes);
 }
 
+// Activations of a token in the widest FFN of a layer: the dense one, or all experts it is sent to.
+std::int64_t widest_ffn(const ModelConfig& config) {
+  const auto& mixture = config.mixture;
+  return std::max(config.ffn, mixture.chosen * mixture.ffn + mixture.shared_ffn);
+}
+
+// Numbers that the cache keeps of a token in a layer.
+double cached_per_token(const ModelConfig& config) {
+  if (config.has_latent_attention()) {
+    return static_cast<double>(config.latent.kv_rank + config.latent.rope_dim);
+  }
+  return static_cast<double>(config.kv_heads) *
+         static_cast<double>(config.head_dim + config.value_dim);
+}
+
 MemoryNeed memory_need(const Checkpoint& checkpoint, const std::optional<ModelConfig>& config) {
   struct LayerBytes {
     double stored = 0;
@@ -106,14 +121,14 @@ MemoryNeed memory_need(const Checkpoint& checkpoint, const std::optional<ModelCo
   if (config) {
     constexpr double bytes_of_1k = 4.0 * 1000;
     const auto hidden = static_cast<double>(config->hidden);
-    const auto ffn = static_cast<double>(config->ffn);
+    const auto ffn = static_cast<double>(widest_ffn(*config));
     const auto heads = static_cast<double>(config->heads);
     const auto kv_heads = static_cast<double>(config->kv_heads);
     const auto head_dim = static_cast<double>(config->head_dim);
     need.activations_per_1k =
         bytes_of_1k * (4 * hidden + 3 * ffn + (heads + 2 * kv_heads) * head_dim);
     need.kv_cache_per_1k =
-        bytes_of_1k * 2 * static_cast<double>(config->layer_count()) * kv_heads * head_dim;
+        bytes_of_1k * static_cast<double>(config->layer_count()) * cached_per_token(*config);
   }
   return need;
 }

@@ -100,6 +100,70 @@ std::string pattern_text(const std::vector<std::int64_t>& windowed, std::int64_t
   return text;
 }
 
+std::int64_t mixture_layers(const ModelConfig& config) {
+  return std::count_if(config.layers.begin(), config.layers.end(),
+                       [](const LayerConfig& layer) { return layer.mixture; });
+}
+
+std::string score_name(RouterScore score) {
+  return score == RouterScore::sigmoid ? "sigmoid" : "softmax";
+}
+
+// Of the weights, those that a token meets: all but the experts it is not sent to.
+std::int64_t active_parameters(const ModelConfig& config, const Checkpoint& checkpoint) {
+  const auto& mixture = config.mixture;
+  return parameter_count(checkpoint) - mixture_layers(config) * (mixture.experts - mixture.chosen) *
+                                           3 * mixture.ffn * config.hidden;
+}
+
+std::string mixture_text(const ModelConfig& config, const Checkpoint& checkpoint) {
+  const auto& mixture = config.mixture;
+  std::string text =
+      str_cat(mixture.chosen, " of ", mixture.experts, " experts a token, FFN ", mixture.ffn,
+              ", in ", mixture_layers(config), " of ", config.layer_count(), " layers");
+  if (mixture.groups > 1) {
+    text += str_cat(", from ", mixture.chosen_groups, " of ", mixture.groups, " groups");
+  }
+  if (mixture.shared_ffn > 0) text += str_cat(", shared expert of ", mixture.shared_ffn);
+  text += str_cat(", ", score_name(mixture.score), " router; ",
+                  grouped(active_parameters(config, checkpoint)), " parameters active");
+  return text;
+}
+
+std::string latent_text(const ModelConfig& config) {
+  const auto& latent = config.latent;
+  std::string text = str_cat("key-value latent of ", latent.kv_rank);
+  if (latent.query_rank > 0) text += str_cat(", query latent of ", latent.query_rank);
+  return text + str_cat("; keys of ", config.head_dim - latent.rope_dim, " + ", latent.rope_dim,
+                        " rotated dims, values of ", config.value_dim);
+}
+
+OrderedJson mixture_json(const ModelConfig& config, const Checkpoint& checkpoint) {
+  if (config.mixture.experts == 0) return nullptr;
+  const auto& mixture = config.mixture;
+  std::vector<std::int64_t> layers;
+  for (std::int64_t l = 0; l < config.layer_count(); ++l) {
+    if (config.is_mixture(l)) layers.push_back(l);
+  }
+  return {{"experts", mixture.experts},
+          {"experts_per_token", mixture.chosen},
+          {"ffn", mixture.ffn},
+          {"shared_ffn", mixture.shared_ffn},
+          {"router", score_name(mixture.score)},
+          {"groups", mixture.groups},
+          {"groups_per_token", mixture.chosen_groups},
+          {"active_parameters", active_parameters(config, checkpoint)},
+          {"layers", layers}};
+}
+
+OrderedJson latent_json(const ModelConfig& config) {
+  if (!config.has_latent_attention()) return nullptr;
+  return {{"kv_rank", config.latent.kv_rank},
+          {"query_rank", config.latent.query_rank},
+          {"rope_dim", config.latent.rope_dim},
+          {"value_dim", config.value_dim}};
+}
+
 }  // namespace
 
 void add_config(OrderedJson& model, const ModelConfig& config, const Checkpoint& checkpoint) {
@@ -131,11 +195,15 @@ void add_config(OrderedJson& model, const ModelConfig& config, const Checkpoint&
   model["attention_softcap"] = cap(config.attention_softcap);
   model["logit_softcap"] = cap(config.logit_softcap);
   model["tied_embeddings"] = is_tied(checkpoint);
+  model["mixture"] = mixture_json(config, checkpoint);
+  model["latent_attention"] = latent_json(config);
 }
 
 std::vector<std::pair<std::string, std::string>> config_rows(const ModelConfig& config,
                                                              const Checkpoint& checkpoint) {
   std::vector<std::pair<std::string, std::string>> rows{{"RoPE", rope_text(config, checkpoint)}};
+  if (config.mixture.experts > 0) rows.emplace_back("mixture", mixture_text(config, checkpoint));
+  if (config.has_latent_attention()) rows.emplace_back("attention", latent_text(config));
   if (const auto windowed = windowed_layers(config); !windowed.empty()) {
     const auto& layer = config.layers[static_cast<std::size_t>(windowed.front())];
     rows.emplace_back("window", str_cat(grouped(layer.sliding_window), " keys in ",

@@ -1,6 +1,7 @@
 // onset scan: where massive activations are born, in which token and dimensions, and which part
 // writes them.
 
+#include <charconv>
 #include <filesystem>
 #include <optional>
 #include <utility>
@@ -8,6 +9,7 @@
 #include "inputs.h"
 #include "model_json.h"
 #include "onset/base/error.h"
+#include "onset/base/strings.h"
 #include "onset/model/model.h"
 #include "onset/model/runtime.h"
 #include "onset/report/states.h"
@@ -28,8 +30,24 @@ struct ScanVerbOptions {
   ComputeOptions compute;
   OutputOptions output;
 
+  std::vector<std::string> without_experts;
+
   void declare(CommandLine& line);
 };
+
+// "3.17": expert 17 of layer 3.
+ExpertId parse_expert(const std::string& text) {
+  ExpertId id;
+  const char* end = text.data() + text.size();
+  const auto layer = std::from_chars(text.data(), end, id.layer);
+  const bool dotted = layer.ec == std::errc() && layer.ptr != end && *layer.ptr == '.';
+  const auto expert = std::from_chars(dotted ? layer.ptr + 1 : end, end, id.expert);
+  if (!dotted || expert.ec != std::errc() || expert.ptr != end) {
+    throw usage_error(str_cat("--without-expert ", quote(text), " is no LAYER.EXPERT"),
+                      "write 3.17 for expert 17 of layer 3");
+  }
+  return id;
+}
 
 void ScanVerbOptions::declare(CommandLine& line) {
   line.group("Detection");
@@ -41,6 +59,8 @@ void ScanVerbOptions::declare(CommandLine& line) {
               {{"absolute", ScanRule::absolute}, {"relative", ScanRule::relative}},
               "relative leaves out the absolute threshold and asks that the entry last for a "
               "quarter of the layers");
+  line.texts(without_experts, "--without-expert", "LAYER.EXPERT",
+             "this expert of a mixture adds nothing (repeatable)");
   line.integer(scan.top, "--top", "N", "largest entries listed for each layer (JSON)", 0,
                INT64_MAX);
   prompts.declare(line);
@@ -82,7 +102,8 @@ void scan_model(const std::vector<PromptSource>& sources, const ScanVerbOptions&
   }
   if (options.report.empty()) return;
   const auto shown = shown_prompt(*scan.result);
-  scan.states = observe_states(model, scan.prompts[shown].ids, view_of(*scan.result, shown), log);
+  scan.states = observe_states(model, scan.prompts[shown].ids, view_of(*scan.result, shown), log,
+                               options.scan.without_experts);
 }
 
 OrderedJson run_object(const Invocation& invocation, const ScanVerbOptions& options,
@@ -150,6 +171,9 @@ int run_scan(const Invocation& invocation) {
                    invocation.arguments);
   options.declare(line);
   if (!line.parse()) return print_help(line);
+  for (const auto& text : options.without_experts) {
+    options.scan.without_experts.push_back(parse_expert(text));
+  }
   if (line.positionals().empty()) {
     throw usage_error("onset scan needs a model: a folder or a .gguf file",
                       "see: onset scan --help");

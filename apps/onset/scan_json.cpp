@@ -106,6 +106,12 @@ OrderedJson candidate_json(const std::optional<Candidate>& candidate) {
           {"ratio", finite_or_null(candidate->ratio)}};
 }
 
+OrderedJson experts_json(const std::vector<ExpertId>& experts) {
+  OrderedJson rows = OrderedJson::array();
+  for (const ExpertId& id : experts) rows.push_back({{"layer", id.layer}, {"expert", id.expert}});
+  return rows;
+}
+
 std::string float_text(float value) {
   char digits[64];
   const auto end = std::to_chars(std::begin(digits), std::end(digits), value).ptr;
@@ -143,6 +149,7 @@ OrderedJson scan_json(const ModelScan& scan) {
            {{"name", relative ? "relative" : "absolute"},
             {"min_abs", result.options.min_abs},
             {"min_ratio", result.options.min_ratio}}},
+          {"without_experts", experts_json(result.options.without_experts)},
           {"me_layer", number_or_null(result.me_layer)},
           {"agreement", finite_or_null(result.agreement)},
           {"last_massive_layer", number_or_null(result.last_massive_layer)},

@@ -59,7 +59,13 @@ std::string header_text(const ModelScan& scan, const TextStyle& style) {
   rule += result.options.rule == ScanRule::absolute
               ? str_cat(" and > ", shortest(result.options.min_abs))
               : std::string(", lasting a quarter of the layers");
-  return text + "rule    " + wrap(rule, 80, 8) + "\n\n";
+  text += "rule    " + wrap(rule, 80, 8) + "\n";
+  std::string off;
+  for (const ExpertId& id : scan.result->options.without_experts) {
+    off += str_cat(off.empty() ? "" : ", ", "expert ", id.expert, " of layer ", id.layer);
+  }
+  if (!off.empty()) text += "without " + wrap(off, 80, 8) + "\n";
+  return text + "\n";
 }
 
 std::string largest_text(const PromptScan& prompt) {
@@ -148,6 +154,21 @@ std::string layers_text(const ModelScan& scan, const TextStyle& style) {
 
 std::string part_text(float value) { return (value > 0 ? "+" : "") + compact(value); }
 
+// What the experts of a mixture add to the FFN's part: the first few and the shared one.
+std::string experts_text(const Stage& stage) {
+  constexpr std::size_t most = 4;
+  std::string text;
+  const auto add = [&](const std::string& name, float value) {
+    text += str_cat(text.empty() ? "" : ", ", name, " ", part_text(value));
+  };
+  for (std::size_t i = 0; i < std::min(stage.experts.size(), most); ++i) {
+    add(str_cat(i == 0 ? "expert " : "", stage.experts[i].expert), stage.experts[i].value);
+  }
+  if (stage.experts.size() > most) text += str_cat(" and ", stage.experts.size() - most, " more");
+  if (stage.shared_out) add("shared", *stage.shared_out);
+  return text.empty() ? text : "       FFN: " + text + "\n";
+}
+
 std::string stages_text(const ModelScan& scan, const TextStyle& style) {
   const auto shown = shown_prompt(*scan.result);
   const auto& stages = scan.result->prompts[shown].stages;
@@ -168,6 +189,7 @@ std::string stages_text(const ModelScan& scan, const TextStyle& style) {
             pad_left(str_cat(stage.dim), 7) + pad_left(compact(stage.resid_pre), 10) +
             pad_left(part_text(stage.attn_out), 10) + pad_left(part_text(stage.ffn_out), 10) +
             pad_left(compact(stage.resid_post()), 10) + "\n";
+    text += experts_text(stage);
   }
   return text + "\n";
 }

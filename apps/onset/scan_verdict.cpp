@@ -32,6 +32,8 @@ std::string writer_text(const Stage& stage) {
   const auto& share = ffn ? stage.ffn_share : stage.attn_share;
   std::string text = ffn ? "its FFN" : "its attention";
   if (share) text += str_cat(" (", percent(*share), ")");
+  const std::string expert = ffn ? main_expert(stage) : "";
+  if (!expert.empty()) text += ", most of it " + expert;
   return text;
 }
 

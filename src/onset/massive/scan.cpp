@@ -94,7 +94,9 @@ Stage make_stage(StageKind kind, std::int64_t layer, std::int64_t token, float b
           .attn_out = parts.attn_out,
           .ffn_out = parts.ffn_out,
           .attn_share = share(parts.attn_out, parts),
-          .ffn_share = share(parts.ffn_out, parts)};
+          .ffn_share = share(parts.ffn_out, parts),
+          .experts = parts.experts,
+          .shared_out = parts.shared_out};
 }
 
 std::vector<Stage> find_stages(const PromptTrace& trace, std::int64_t token, double min_abs) {
@@ -263,6 +265,25 @@ std::string other_rule(const ScanResult& result, const std::vector<PromptTrace>&
                  layer_words(result.me_layer));
 }
 
+void require_expert(const ModelConfig& config, const ExpertId& asked) {
+  const std::string name = str_cat("expert ", asked.expert, " of layer ", asked.layer);
+  const std::string model = config.architecture;
+  if (config.mixture.experts == 0) {
+    throw usage_error(str_cat("there is no ", name, ": ", model, " is no mixture of experts"));
+  }
+  if (asked.layer < 0 || asked.layer >= config.layer_count()) {
+    throw usage_error(
+        str_cat("there is no ", name, ": the model has layers 0 to ", config.layer_count() - 1));
+  }
+  if (!config.is_mixture(asked.layer)) {
+    throw usage_error(str_cat("there is no ", name, ": that layer of the model is dense"));
+  }
+  if (asked.expert < 0 || asked.expert >= config.mixture.experts) {
+    throw usage_error(
+        str_cat("there is no ", name, ": the model has experts 0 to ", config.mixture.experts - 1));
+  }
+}
+
 }  // namespace
 
 double LayerStatistics::ratio() const { return over_median(largest.value, median_abs); }
@@ -275,6 +296,7 @@ ScanResult scan(const Model& model, const std::vector<ScanPrompt>& prompts,
       throw usage_error(str_cat("prompt ", p, " has no tokens"), "give a text or ids");
     }
   }
+  for (const ExpertId& off : options.without_experts) require_expert(model.config(), off);
   const std::vector<PromptTrace> traces = trace_prompts(model, prompts, options, log);
   ScanResult result;
   result.options = options;

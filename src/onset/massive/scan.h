@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "onset/base/log.h"
+#include "onset/model/sites.h"
 
 namespace onset {
 
@@ -21,6 +22,8 @@ struct ScanOptions {
   double min_ratio = 1000.0;  // times the median of the layer
   ScanRule rule = ScanRule::absolute;
   std::int64_t top = 5;  // entries listed per layer
+  // Experts that add nothing: the test of whether one of them makes the massive activation.
+  std::vector<ExpertId> without_experts = {};
 };
 
 // One entry of a state: |value| is what is ranked. Token is the position in its prompt.
@@ -44,6 +47,12 @@ struct LayerStatistics {
 
 enum class StageKind { rise, fall };
 
+// What one expert of a mixture adds to an entry.
+struct ExpertPart {
+  std::int64_t expert = 0;
+  float value = 0;
+};
+
 // A block after which the largest entry of the massive token at least doubled or halved, with the
 // exact attribution at (token, dim): after = (resid_pre + attn_out) + ffn_out.
 struct Stage {
@@ -61,8 +70,17 @@ struct Stage {
   std::optional<double> ffn_share;
 
   // The entry at (token, dim) after the block, signed.
+  // Of a mixture: what each expert that the token was sent to adds, the largest |value| first, and
+  // the shared expert where there is one; together they are ffn_out (before a norm on it).
+  std::vector<ExpertPart> experts = {};
+  std::optional<float> shared_out = std::nullopt;
+
   [[nodiscard]] float resid_post() const { return (resid_pre + attn_out) + ffn_out; }
 };
+
+// "expert 5" or "the shared expert": the one that adds most to ffn_out, in its direction; empty
+// where the layer is no mixture.
+[[nodiscard]] std::string main_expert(const Stage& stage);
 
 struct PromptScan {
   std::string text;
@@ -112,7 +130,8 @@ struct ScanPrompt {
 };
 
 // Runs the prompts through the model's blocks (the head is not needed) and analyses them.
-// Throws a usage error for an empty prompt and an input error for an id outside the vocabulary.
+// Throws a usage error for an empty prompt and for an expert that the model does not have, and an
+// input error for an id outside the vocabulary.
 [[nodiscard]] ScanResult scan(const Model& model, const std::vector<ScanPrompt>& prompts,
                               const ScanOptions& options, const Log& log = {});
 

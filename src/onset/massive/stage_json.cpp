@@ -24,6 +24,14 @@ OrderedJson stages_json(const std::vector<Stage>& stages) {
                     {"resid_post", float_or_null(stage.resid_post())},
                     {"attn_share", share_json(stage.attn_share)},
                     {"ffn_share", share_json(stage.ffn_share)}});
+    if (stage.experts.empty() && !stage.shared_out) continue;
+    OrderedJson experts = OrderedJson::array();
+    for (const ExpertPart& part : stage.experts) {
+      experts.push_back({{"expert", part.expert}, {"value", float_or_null(part.value)}});
+    }
+    rows.back()["experts"] = std::move(experts);
+    rows.back()["shared_out"] =
+        stage.shared_out ? float_or_null(*stage.shared_out) : OrderedJson(nullptr);
   }
   return rows;
 }

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "onset/base/error.h"
+#include "onset/massive/mixture_parts.h"
 #include "onset/massive/statistics.h"
 #include "onset/model/batches.h"
 #include "onset/model/decoder.h"
@@ -45,10 +46,15 @@ class Tracer {
     switch (context.site.kind) {
       case SiteKind::resid_pre:
         resid_pre_ = as_float(tensor);
+        mixture_.begin_layer();
         if (context.site.layer == 0) trace_input(context);
         break;
       case SiteKind::attn_out:
         attn_out_ = as_float(tensor);
+        break;
+      case SiteKind::expert_out:
+      case SiteKind::shared_out:
+        mixture_.observe(context, tensor);
         break;
       case SiteKind::ffn_out:
         ffn_out_ = as_float(tensor);
@@ -84,10 +90,13 @@ class Tracer {
       trace.relative_entries =
           entries_above(after.state(), by_ratio, entry_list_limit, trace.relative_count);
       const auto parts = [&](std::size_t t, std::int64_t dim) {
+        const std::int64_t row = sequence.row + static_cast<std::int64_t>(t);
         return EntryParts{.dim = dim,
                           .resid_pre = Rows(resid_pre_, sequence, hidden_).at(t, dim),
                           .attn_out = Rows(attn_out_, sequence, hidden_).at(t, dim),
-                          .ffn_out = Rows(ffn_out_, sequence, hidden_).at(t, dim)};
+                          .ffn_out = Rows(ffn_out_, sequence, hidden_).at(t, dim),
+                          .experts = mixture_.experts(row, dim),
+                          .shared_out = mixture_.shared_out(row, dim)};
       };
       for (std::size_t t = 0; t < dims.size(); ++t) {
         trace.tokens.push_back({.largest = std::fabs(after.at(t, dims[t])),
@@ -126,6 +135,7 @@ class Tracer {
   at::Tensor resid_pre_;
   at::Tensor attn_out_;
   at::Tensor ffn_out_;
+  MixtureParts mixture_;
   std::vector<std::vector<std::int64_t>> previous_dims_;  // per prompt and token
 };
 
@@ -138,11 +148,12 @@ void trace_group(const Model& model, std::span<const ScanPrompt> prompts, std::s
 
   Tracer tracer(model.config(), options, first_prompt, traces);
   SiteSet sites(layers);
-  for (const SiteKind kind :
-       {SiteKind::resid_pre, SiteKind::attn_out, SiteKind::ffn_out, SiteKind::resid_post}) {
+  for (const SiteKind kind : {SiteKind::resid_pre, SiteKind::attn_out, SiteKind::expert_out,
+                              SiteKind::shared_out, SiteKind::ffn_out, SiteKind::resid_post}) {
     sites.add_all_layers(kind);
   }
   Hooks hooks(layers);
+  switch_off(hooks, options.without_experts);
   hooks.observe(sites, [&](const SiteContext& context, const at::Tensor& tensor) {
     tracer.observe(context, tensor);
     if (context.site.kind == SiteKind::resid_post) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "onset/base/log.h"
@@ -16,6 +17,8 @@ struct EntryParts {
   float resid_pre = 0;
   float attn_out = 0;
   float ffn_out = 0;
+  std::vector<ExpertPart> experts = {};  // see Stage
+  std::optional<float> shared_out = std::nullopt;
 };
 
 // One token at one block, at the two dims that a stage may need.

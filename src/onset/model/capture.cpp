@@ -56,8 +56,33 @@ class FiniteCheck {
   bool said_ = false;
 };
 
+// Rows of an expert: those of each prompt apart, and beside them which tokens they are. A prompt
+// none of whose tokens came to the expert has neither.
+void write_expert_site(FileSink& sink, std::size_t first_prompt, const SiteContext& context,
+                       const at::Tensor& tensor) {
+  std::size_t begin = 0;
+  for (std::size_t s = 0; s < context.sequences.size(); ++s) {
+    const SequenceRows& rows = context.sequences[s];
+    std::vector<std::int64_t> tokens;
+    while (begin + tokens.size() < context.rows.size() &&
+           context.rows[begin + tokens.size()] < rows.row + rows.count) {
+      tokens.push_back(context.rows[begin + tokens.size()] - rows.row);
+    }
+    if (tokens.empty()) continue;
+    const std::string name = str_cat(first_prompt + s, ".", site_name(context.site));
+    const auto count = static_cast<std::int64_t>(tokens.size());
+    sink.add(name, DType::f32,
+             tensor.narrow(0, static_cast<std::int64_t>(begin), count).to(at::kFloat));
+    sink.add(name + ".tokens", DType::i64, at::tensor(tokens, at::kLong));
+    begin += tokens.size();
+  }
+}
+
 void write_site(FileSink& sink, std::size_t first_prompt, const SiteContext& context,
                 const at::Tensor& tensor) {
+  if (is_expert_site(context.site.kind)) {
+    return write_expert_site(sink, first_prompt, context, tensor);
+  }
   const auto name = [&](std::size_t sequence) {
     return str_cat(first_prompt + sequence, ".", site_name(context.site));
   };
@@ -67,7 +92,12 @@ void write_site(FileSink& sink, std::size_t first_prompt, const SiteContext& con
   }
   for (std::size_t s = 0; s < context.sequences.size(); ++s) {
     const SequenceRows& rows = context.sequences[s];
-    sink.add(name(s), DType::f32, tensor.narrow(0, rows.row, rows.count).to(at::kFloat));
+    const at::Tensor part = tensor.narrow(0, rows.row, rows.count);
+    if (part.scalar_type() == at::kLong) {
+      sink.add(name(s), DType::i64, part);
+    } else {
+      sink.add(name(s), DType::f32, part.to(at::kFloat));
+    }
   }
 }
 

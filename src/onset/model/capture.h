@@ -20,7 +20,9 @@ struct CaptureSummary {
 };
 
 // One file with "<prompt index>.<site>" as float32 in the shapes of sites.h, without a batch
-// dimension, and "<prompt index>.ids" as int64 [T]. Tensors go to disk as they are made, so memory
+// dimension, and "<prompt index>.ids" as int64 [T]; router.experts is int64. A site of an expert
+// holds the rows of the tokens that were sent to it, "<site>.tokens" int64 [rows] says which; both
+// are absent where a prompt has none. Tensors go to disk as they are made, so memory
 // is that of a forward pass; the file appears under its name when all is written. Metadata: format
 // "onset.capture.1", architecture, compute and the list of sites, and what `metadata` holds.
 // Throws a usage error for a prompt without tokens.

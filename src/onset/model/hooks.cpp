@@ -45,4 +45,12 @@ at::Tensor Hooks::run(const SiteContext& context, at::Tensor tensor) const {
   return tensor;
 }
 
+void switch_off(Hooks& hooks, std::span<const ExpertId> experts) {
+  if (experts.empty()) return;
+  SiteSet sites(hooks.layer_count());
+  for (const ExpertId& off : experts) sites.add({SiteKind::expert_out, off.layer, off.expert});
+  hooks.intervene(sites,
+                  [](const SiteContext&, const at::Tensor& part) { return at::zeros_like(part); });
+}
+
 }  // namespace onset

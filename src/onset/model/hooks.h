@@ -65,4 +65,8 @@ class Hooks {
   std::vector<std::pair<SiteSet, Observer>> observers_;
 };
 
+// The expert adds nothing: the router chooses as before, and the other experts of its tokens keep
+// their weights. (A router logit of -infinity instead gives its place to the next expert.)
+void switch_off(Hooks& hooks, std::span<const ExpertId> experts);
+
 }  // namespace onset

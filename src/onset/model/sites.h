@@ -58,6 +58,12 @@ struct SiteId {
   friend bool operator==(const SiteId&, const SiteId&) = default;
 };
 
+// An expert of a mixture layer.
+struct ExpertId {
+  std::int64_t layer = 0;
+  std::int64_t expert = 0;
+};
+
 // Which kinds a model or a layer has: one bit a kind, bit 0 that of `embed`.
 using SiteKinds = std::uint64_t;
 

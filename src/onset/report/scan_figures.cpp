@@ -298,7 +298,8 @@ Figure stage_figure(const ScanPageInput& input) {
   const std::string what =
       str_cat("layer ", largest.layer, ", dimension ", largest.dim, ": input ",
               number_text(largest.resid_pre), ", attention ", number_text(largest.attn_out),
-              ", FFN ", number_text(largest.ffn_out));
+              ", FFN ", number_text(largest.ffn_out),
+              main_expert(largest).empty() ? "" : " (most of it " + main_expert(largest) + ")");
   return {
       .id = "stages",
       .kind = "stages",

@@ -59,7 +59,9 @@ std::vector<Fact> highlights(const ScanPageInput& input) {
     const bool ffn = std::fabs(stage->ffn_out) >= std::fabs(stage->attn_out);
     const auto& share = ffn ? stage->ffn_share : stage->attn_share;
     facts.push_back(
-        {"written by", ffn ? "FFN" : "attention",
+        {"written by",
+         ffn && !main_expert(*stage).empty() ? "FFN, " + main_expert(*stage)
+                                             : std::string(ffn ? "FFN" : "attention"),
          share ? number_text(std::round(*share * 1000) / 10) + " % of the change" : std::string()});
   }
   if (prompt.me_layer) {

@@ -48,7 +48,8 @@ PictureView view_of(const ScanResult& result, std::size_t prompt) {
 }
 
 PromptStates observe_states(const Model& model, const std::vector<std::int64_t>& ids,
-                            const PictureView& view, const Log& log) {
+                            const PictureView& view, const Log& log,
+                            std::span<const ExpertId> without_experts) {
   const c10::InferenceMode inference;
   const std::int64_t layers = model.config().layer_count();
   const std::int64_t hidden = model.config().hidden;
@@ -63,6 +64,7 @@ PromptStates observe_states(const Model& model, const std::vector<std::int64_t>&
   SiteSet sites(layers);
   sites.add_all_layers(SiteKind::resid_post);
   Hooks hooks(layers);
+  switch_off(hooks, without_experts);
   hooks.observe(sites, [&](const SiteContext& context, const at::Tensor& tensor) {
     const at::Tensor state = tensor.to(at::kFloat).contiguous();
     const StateView values{

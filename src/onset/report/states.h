@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "onset/base/log.h"
@@ -38,8 +39,9 @@ struct PromptStates {
 [[nodiscard]] PictureView view_of(const ScanResult& result, std::size_t prompt);
 
 // Runs the prompt through the blocks once more. The layer is known only after a scan, and keeping
-// all states of the scan for it would cost more than this.
+// all states of the scan for it would cost more than this. `without_experts` as in the scan.
 [[nodiscard]] PromptStates observe_states(const Model& model, const std::vector<std::int64_t>& ids,
-                                          const PictureView& view, const Log& log = {});
+                                          const PictureView& view, const Log& log = {},
+                                          std::span<const ExpertId> without_experts = {});
 
 }  // namespace onset
