@@ -59,12 +59,26 @@ std::vector<std::int64_t> random_ids(std::int64_t count, std::int64_t vocabulary
 // Floating-point operations of the products with weights for one token, without the head.
 double linear_flops(const onset::Decoder& decoder) {
   double flops = 0;
+  const auto add = [&](const onset::Linear& linear, double times = 1) {
+    flops += 2.0 * times * static_cast<double>(linear.in_features() * linear.out_features());
+  };
   for (const onset::LayerWeights& layer : decoder.weights().layers) {
-    for (const onset::Linear* linear :
-         {&layer.attention.q, &layer.attention.k, &layer.attention.v, &layer.attention.o,
-          &layer.ffn.gate, &layer.ffn.up, &layer.ffn.down}) {
-      flops += 2.0 * static_cast<double>(linear->in_features() * linear->out_features());
+    const onset::AttentionWeights& attention = layer.attention;
+    for (const onset::Linear* linear : {&attention.q, &attention.k, &attention.v, &attention.o}) {
+      add(*linear);
     }
+    if (!layer.mixture) {
+      for (const onset::Linear* linear : {&layer.ffn.gate, &layer.ffn.up, &layer.ffn.down}) {
+        add(*linear);
+      }
+      continue;
+    }
+    // All experts have one shape.
+    const onset::FfnWeights& expert = layer.mixture->experts.front();
+    for (const onset::Linear* linear : {&expert.gate, &expert.up, &expert.down}) {
+      add(*linear, static_cast<double>(decoder.config().mixture.chosen));
+    }
+    add(layer.mixture->router);
   }
   return flops;
 }

@@ -16,6 +16,7 @@
 #include "onset/model/cache.h"
 #include "onset/model/hooks.h"
 #include "onset/model/model.h"
+#include "onset/model/routing.h"
 #include "onset/model/weights.h"
 
 namespace onset {
@@ -109,6 +110,11 @@ class Decoder {
                                           const at::Tensor& weights) const;
   [[nodiscard]] at::Tensor final_logits(const Pass& pass, const at::Tensor& hidden,
                                         LogitRows rows) const;
+  [[nodiscard]] at::Tensor experts_at_once(std::int64_t layer, const at::Tensor& input,
+                                           const std::vector<ExpertRows>& groups,
+                                           const at::Tensor& weights) const;
+  void read_ahead(const FfnWeights& expert) const;
+  void drop_behind(const FfnWeights& expert) const;
   void read_ahead(std::int64_t layer) const;
   void drop_behind(std::int64_t layer) const;
 

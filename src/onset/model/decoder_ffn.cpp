@@ -1,5 +1,10 @@
 // The FFN of a block: dense, or a mixture of experts.
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <c10/core/GradMode.h>
+#include <c10/core/InferenceMode.h>
+
+#include <atomic>
 
 #include "onset/model/decoder_pass.h"
 #include "onset/model/routing.h"
@@ -15,6 +20,19 @@ void for_each_matrix(const FfnWeights& expert, const Visit& visit) {
   for (const Linear* linear : {&expert.gate, &expert.up, &expert.down}) {
     visit(linear->stored().bytes);
   }
+}
+
+// Calls work(thread, threads) once on each thread, with the caller's mode of autograd, which
+// threads do not inherit. Products inside run on that thread alone.
+template <typename Work>
+void on_every_thread(const Work& work) {
+  const bool inference = c10::InferenceMode::is_enabled();
+  const std::int64_t threads = at::get_num_threads();
+  at::parallel_for(0, threads, 1, [&](std::int64_t begin, std::int64_t end) {
+    const c10::InferenceMode mode(inference);
+    const c10::AutoGradMode no_grad(false);
+    for (std::int64_t thread = begin; thread < end; ++thread) work(thread, threads);
+  });
 }
 
 }  // namespace
@@ -47,21 +65,23 @@ at::Tensor Decoder::mixture(const Pass& pass, std::int64_t layer, const at::Tens
 
 at::Tensor Decoder::routed_experts(const Pass& pass, std::int64_t layer, const at::Tensor& input,
                                    const at::Tensor& chosen, const at::Tensor& weights) const {
-  const auto& experts = weights_.layers[static_cast<std::size_t>(layer)].mixture->experts;
   const std::vector<ExpertRows> groups = group_by_expert(chosen, config_.mixture.experts);
   const at::Tensor flat_weights = weights.reshape({-1, 1});
-  const bool streamed = options_.residency == Residency::streamed;
-  const auto read_ahead = [&](std::size_t group) {
-    if (!streamed || group >= groups.size()) return;
-    for_each_matrix(experts[static_cast<std::size_t>(groups[group].expert)],
-                    [&](std::span<const std::byte> bytes) { checkpoint_.will_need(bytes); });
-  };
-  for (std::size_t g = 0; g < experts_ahead; ++g) read_ahead(g);
+  const bool seen =
+      pass.wants(SiteKind::expert_product, layer) || pass.wants(SiteKind::expert_out, layer);
+  const bool differentiable =
+      c10::GradMode::is_enabled() && (input.requires_grad() || flat_weights.requires_grad());
+  if (!seen && !differentiable && groups.size() > 1) {
+    return experts_at_once(layer, input, groups, flat_weights);
+  }
+  const auto& experts = weights_.layers[static_cast<std::size_t>(layer)].mixture->experts;
   at::Tensor out = at::zeros_like(input);
   for (std::size_t g = 0; g < groups.size(); ++g) {
-    read_ahead(g + experts_ahead);
     const ExpertRows& group = groups[g];
     const FfnWeights& expert = experts[static_cast<std::size_t>(group.expert)];
+    if (g + 1 < groups.size()) {
+      read_ahead(experts[static_cast<std::size_t>(groups[g + 1].expert)]);
+    }
     const at::Tensor rows = at::tensor(group.rows, at::kLong);
     const at::Tensor x = input.index_select(0, rows);
     const at::Tensor product =
@@ -71,11 +91,58 @@ at::Tensor Decoder::routed_experts(const Pass& pass, std::int64_t layer, const a
     const at::Tensor part = pass.at_expert({SiteKind::expert_out, layer, group.expert}, group.rows,
                                            expert.down(product).mul(weight));
     out.index_add_(0, rows, part);
-    if (streamed) {
-      for_each_matrix(expert, [&](std::span<const std::byte> bytes) { checkpoint_.drop(bytes); });
-    }
+    drop_behind(expert);
   }
   return out;
+}
+
+// The same, each expert on one thread: an expert has too few rows to share its products among
+// threads well. First all products of gate and up, then the outputs, of which every thread makes
+// some columns for all experts in their order, so that the sum does not depend on the threads.
+at::Tensor Decoder::experts_at_once(std::int64_t layer, const at::Tensor& input,
+                                    const std::vector<ExpertRows>& groups,
+                                    const at::Tensor& weights) const {
+  const auto& experts = weights_.layers[static_cast<std::size_t>(layer)].mixture->experts;
+  const auto expert_of = [&](const ExpertRows& group) -> const FfnWeights& {
+    return experts[static_cast<std::size_t>(group.expert)];
+  };
+  std::vector<at::Tensor> rows;
+  std::vector<at::Tensor> products(groups.size());
+  for (const ExpertRows& group : groups) rows.push_back(at::tensor(group.rows, at::kLong));
+  std::atomic<std::size_t> next = 0;
+  on_every_thread([&](std::int64_t, std::int64_t) {
+    for (std::size_t g = next++; g < groups.size(); g = next++) {
+      const FfnWeights& expert = expert_of(groups[g]);
+      if (const std::size_t ahead = g + experts_ahead; ahead < groups.size()) {
+        read_ahead(expert_of(groups[ahead]));
+      }
+      const at::Tensor x = input.index_select(0, rows[g]);
+      const at::Tensor weight = weights.index_select(0, at::tensor(groups[g].slots, at::kLong));
+      products[g] = gated(config_.activation, expert.gate(x), expert.up(x)).mul(weight);
+    }
+  });
+  at::Tensor out = at::zeros_like(input);
+  on_every_thread([&](std::int64_t thread, std::int64_t threads) {
+    const std::int64_t first = config_.hidden * thread / threads;
+    const std::int64_t count = config_.hidden * (thread + 1) / threads - first;
+    if (count == 0) return;
+    at::Tensor columns = out.narrow(1, first, count);
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+      columns.index_add_(0, rows[g], expert_of(groups[g]).down.outputs(first, count)(products[g]));
+    }
+  });
+  for (const ExpertRows& group : groups) drop_behind(expert_of(group));
+  return out;
+}
+
+void Decoder::read_ahead(const FfnWeights& expert) const {
+  if (options_.residency != Residency::streamed) return;
+  for_each_matrix(expert, [&](std::span<const std::byte> bytes) { checkpoint_.will_need(bytes); });
+}
+
+void Decoder::drop_behind(const FfnWeights& expert) const {
+  if (options_.residency != Residency::streamed) return;
+  for_each_matrix(expert, [&](std::span<const std::byte> bytes) { checkpoint_.drop(bytes); });
 }
 
 }  // namespace onset

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <stdexcept>
 #include <utility>
 
 namespace onset {
@@ -49,6 +50,15 @@ at::Tensor Linear::operator()(const at::Tensor& x) const {
   at::Tensor out = product(x);
   if (bias_.defined()) out = out.add(bias_);
   return permuted_head_dim_ > 0 ? unpermute_features(out, permuted_head_dim_) : out;
+}
+
+Linear Linear::outputs(std::int64_t first, std::int64_t count) const {
+  if (permuted_head_dim_ != 0 || bias_.defined()) {
+    throw std::logic_error("Linear::outputs: of a layer with a bias or permuted rows");
+  }
+  Linear part(stored_.slice(first, count), {}, compute_);
+  if (resident_.defined()) part.resident_ = resident_.narrow(0, first, count);
+  return part;
 }
 
 void Linear::make_resident() {
