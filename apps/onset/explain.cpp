@@ -108,6 +108,7 @@ ExplainParts parse_parts(const std::string& only) {
                      .vocabulary = false,
                      .dose = false};
   std::vector<std::string> known;
+  known.reserve(part_names.size());
   for (const auto& part : part_names) known.emplace_back(part.name);
   for (const auto& given : split(only, ',')) {
     const auto name = std::string(trim(given));

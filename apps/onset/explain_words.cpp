@@ -123,6 +123,17 @@ std::string entry_words(const EntryAttribution& entry) {
                         compact(entry.ffn_difference), ".");
 }
 
+// In a mixture: who of the experts writes it.
+std::string module_words(const EntryAttribution& entry) {
+  const auto writer = std::max_element(entry.modules.begin(), entry.modules.end(),
+                                       [](const ModulePart& a, const ModulePart& b) {
+                                         return std::abs(a.contribution) < std::abs(b.contribution);
+                                       });
+  return str_cat("Of the ", entry.modules.size(), " modules that the token went through, ",
+                 writer->module, " writes most: ", compact(writer->contribution), " of ",
+                 compact(entry.neuron_sum), ".");
+}
+
 std::string super_weight_words(const SuperWeightResult& found) {
   std::string text;
   for (std::size_t i = 0; i < found.looks.size(); ++i) {
@@ -147,7 +158,11 @@ std::vector<std::string> ffn_words(const Explanation& explanation) {
   const auto& ffn = explanation.result.ffn;
   if (!ffn) return {};
   std::vector<std::string> words;
+  words.reserve(ffn->entries.size());
   for (const auto& entry : ffn->entries) words.push_back(entry_words(entry));
+  if (ffn->entries.front().modules.size() > 1) {
+    words.push_back(module_words(ffn->entries.front()));
+  }
   const auto& first = ffn->entries.front();
   if (!first.neurons.empty() && !first.neurons.front().gate_terms.empty()) {
     words.push_back(reads_words(first.neurons.front(), first.dim));

@@ -144,7 +144,7 @@ std::vector<std::string> vocabulary_words(const Explanation& explanation, const 
   const double share = static_cast<double>(found.massive) / static_cast<double>(found.tokens);
   std::string text =
       str_cat("Alone at position 0, ", grouped(found.massive), " of ", grouped(found.tokens),
-              " vocabulary entries (", percent(share), ") have an entry above ",
+              " vocabulary entries (", compact(100 * share), " %) have an entry above ",
               compact(found.threshold), " after the layer, ", grouped(found.massive_at_dims),
               " of them with the largest in the dims explained; the median of the "
               "largest |x| is ",

@@ -136,6 +136,7 @@ TEST(Explain, NamesTheExpertsOfAMixture) {
     EXPECT_NEAR(sum, entry["ffn_out"].get<double>(), 1e-5) << model;
     EXPECT_EQ(found["factorial"]["cells"].size(), 12U) << model;
     EXPECT_NE(found["ffn"]["down_projection"]["module"], "ffn") << model;
+    EXPECT_NE(found["summary"]["ffn"].dump().find(" writes most: "), std::string::npos) << model;
   }
 }
 

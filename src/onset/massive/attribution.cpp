@@ -41,7 +41,7 @@ double bias_of(const Linear& linear, std::int64_t row) {
 double post_factor(const at::Tensor& gain, const BlockRow& row, SiteKind raw, std::int64_t dim,
                    double eps) {
   if (!gain.defined()) return 1.0;
-  const double mean_square = as_double(row.at(raw)).square().mean().item<double>();
+  const auto mean_square = as_double(row.at(raw)).square().mean().item<double>();
   return gain.select(0, dim).item<double>() / std::sqrt(mean_square + eps);
 }
 

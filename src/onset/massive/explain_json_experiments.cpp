@@ -62,7 +62,7 @@ OrderedJson factorial_json(const std::optional<FactorialResult>& factorial) {
 
 OrderedJson vocabulary_json(const std::optional<VocabularyResult>& vocabulary) {
   if (!vocabulary) return nullptr;
-  const double tokens = static_cast<double>(vocabulary->tokens);
+  const auto tokens = static_cast<double>(vocabulary->tokens);
   return {{"layer", vocabulary->layer},
           {"threshold", finite_or_null(vocabulary->threshold)},
           {"tokens", vocabulary->tokens},

@@ -93,6 +93,7 @@ std::vector<std::int64_t> choose_dims(const ScanResult& scan, const ExplainTarge
   }
   if (sizes.empty()) return {shown_state.abs().argmax().item<std::int64_t>()};
   std::vector<std::int64_t> dims;
+  dims.reserve(sizes.size());
   for (const auto& [dim, size] : sizes) dims.push_back(dim);
   std::stable_sort(dims.begin(), dims.end(),
                    [&](std::int64_t a, std::int64_t b) { return sizes[a] > sizes[b]; });

@@ -23,7 +23,7 @@ std::vector<std::int64_t> chosen_rows(const EntryChoice& choice, std::int64_t di
   }
   const at::Tensor column =
       state.narrow(0, sequence.row, sequence.count).select(1, dim).to(at::kFloat).contiguous();
-  const float* values = column.const_data_ptr<float>();
+  const auto* values = column.const_data_ptr<float>();
   for (std::int64_t t = 0; t < sequence.count; ++t) {
     const auto size = static_cast<double>(std::fabs(values[t]));
     if (size > choice.min_abs && size > choice.min_ratio * median) {

@@ -157,6 +157,7 @@ double divergence(std::span<const double> p, std::span<const double> mean) {
 NormReading median_reading(const std::vector<NormReading>& readings) {
   const auto median = [&](auto field) {
     std::vector<double> values;
+    values.reserve(readings.size());
     for (const NormReading& reading : readings) values.push_back(field(reading));
     return lower_median(std::move(values));
   };

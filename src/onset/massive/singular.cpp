@@ -43,7 +43,7 @@ Leading leading_singular(const at::Tensor& weight) {
     const at::Tensor projected = at::matmul(w.t(), basis);  // [F, count]
     // Rayleigh-Ritz: singular values of W^T restricted to the subspace.
     const auto [u, s, vh] = at::linalg_svd(projected, /*full_matrices=*/false);
-    const double first = s[0].item<double>();
+    const auto first = s[0].item<double>();
     const double second = count > 1 ? s[1].item<double>() : 0.0;
     result.left = at::matmul(basis, vh.select(0, 0));
     const bool done = std::fabs(first - result.sigma1) <= converged * first &&
@@ -59,7 +59,7 @@ Leading leading_singular(const at::Tensor& weight) {
 // |cosine| of the module's output of one token with the vector, from its product.
 double cosine_with(const at::Tensor& left, const at::Tensor& weight, const at::Tensor& product) {
   const at::Tensor out = at::mv(weight.to(at::kDouble), product.to(at::kDouble));
-  const double norm = out.norm().item<double>();
+  const auto norm = out.norm().item<double>();
   return norm > 0 ? std::fabs(at::dot(out, left).item<double>()) / norm : 0.0;
 }
 
