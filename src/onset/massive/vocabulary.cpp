@@ -47,12 +47,13 @@ std::vector<VocabularyToken> measure(const Model& model, std::int64_t layer, con
 
 void fill_histogram(const std::vector<VocabularyToken>& sorted, VocabularyResult& result) {
   const auto bin = [](float value) {
-    return std::floor(std::log10(std::max(static_cast<double>(value), 1e-6)) * bins_per_decade);
+    const double decades = std::log10(std::max(static_cast<double>(value), 1e-6));
+    return static_cast<std::int64_t>(std::floor(decades * bins_per_decade));
   };
-  const double first = bin(sorted.front().largest);
-  const double last = bin(sorted.back().largest);
-  for (double edge = first; edge <= last + 1; ++edge) {
-    result.edges.push_back(edge / bins_per_decade);
+  const std::int64_t first = bin(sorted.front().largest);
+  const std::int64_t last = bin(sorted.back().largest);
+  for (std::int64_t edge = first; edge <= last + 1; ++edge) {
+    result.edges.push_back(static_cast<double>(edge) / bins_per_decade);
   }
   result.counts.assign(result.edges.size() - 1, 0);
   for (const VocabularyToken& token : sorted) {
