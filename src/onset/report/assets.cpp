@@ -23,6 +23,7 @@ ONSET_EMBED(plotly_js, ONSET_PLOTLY_JS);
 ONSET_EMBED(page_html, ONSET_REPORT_FOLDER "/page.html");
 ONSET_EMBED(page_css, ONSET_REPORT_FOLDER "/page.css");
 ONSET_EMBED(page_js, ONSET_REPORT_FOLDER "/page.js");
+ONSET_EMBED(matrix_figures_js, ONSET_REPORT_FOLDER "/matrix_figures.js");
 
 namespace onset {
 namespace {
@@ -43,5 +44,8 @@ std::string_view page_css() {
   return between(onset_asset_page_css_begin, onset_asset_page_css_end);
 }
 std::string_view page_js() { return between(onset_asset_page_js_begin, onset_asset_page_js_end); }
+std::string_view matrix_figures_js() {
+  return between(onset_asset_matrix_figures_js_begin, onset_asset_matrix_figures_js_end);
+}
 
 }  // namespace onset

@@ -10,5 +10,6 @@ namespace onset {
 [[nodiscard]] std::string_view page_html();  // the skeleton, with {{places}} to fill
 [[nodiscard]] std::string_view page_css();
 [[nodiscard]] std::string_view page_js();
+[[nodiscard]] std::string_view matrix_figures_js();  // kinds of figures that page.js draws, too
 
 }  // namespace onset

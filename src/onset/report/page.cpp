@@ -105,6 +105,7 @@ std::string render_page(const Page& page) {
                                    {"sections", sections},
                                    {"data", data},
                                    {"plotly", plotly_js()},
+                                   {"kinds", matrix_figures_js()},
                                    {"js", page_js()}});
 }
 

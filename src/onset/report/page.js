@@ -306,6 +306,10 @@ const kinds = {
   ].concat(data.hide ? [{field: "hidden", names: ["All tokens", data.hide.label]}] : [])},
   stages: {draw: stages, views: () => [{field: "values", names: ["Scaled", "Values"]}]},
 };
+// Kinds of other files: functions that take these tools and give kinds. Such a kind may have
+// `controls` too: it puts elements of its own into the place of the buttons.
+const tools = {colour, isDark, small, number, plain, axis, layout};
+for (const more of window.onsetKinds || []) Object.assign(kinds, more(tools));
 
 function draw(figure) {
   const plot = kinds[figure.kind].draw(figure.data, figure.state);
@@ -321,6 +325,7 @@ function draw(figure) {
 
 function addViews(figure) {
   const place = document.getElementById(figure.id + "-views");
+  if (kinds[figure.kind].controls) kinds[figure.kind].controls(place, figure, () => draw(figure));
   for (const view of kinds[figure.kind].views(figure.data)) {
     const group = document.createElement("div");
     group.setAttribute("role", "group");
