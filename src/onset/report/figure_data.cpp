@@ -1,6 +1,8 @@
 #include "onset/report/figure_data.h"
 
+#include <array>
 #include <cmath>
+#include <cstdio>
 #include <limits>
 #include <utility>
 
@@ -65,6 +67,13 @@ void mark_massive_layers(OrderedJson& data, std::optional<std::int64_t> me_layer
   data["me_layer"] = me_layer ? OrderedJson(*me_layer) : OrderedJson(nullptr);
   data["last_massive_layer"] =
       last_massive_layer ? OrderedJson(*last_massive_layer) : OrderedJson(nullptr);
+}
+
+std::string four_decimals(double value) {
+  if (std::isnan(value)) return "undefined";
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%.4f", value);
+  return text.data();
 }
 
 double mean_of_finite(std::span<const double> values) {

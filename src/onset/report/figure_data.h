@@ -44,6 +44,9 @@ struct LinePlot {
 void mark_massive_layers(OrderedJson& data, std::optional<std::int64_t> me_layer,
                          std::optional<std::int64_t> last_massive_layer);
 
+// "0.9999", "1.0000": number_text() has too few digits near 1. "undefined" for NaN.
+[[nodiscard]] std::string four_decimals(double value);
+
 // The mean of what is not NaN; NaN of nothing.
 [[nodiscard]] double mean_of_finite(std::span<const double> values);
 

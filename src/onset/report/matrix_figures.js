@@ -71,8 +71,9 @@ function massiveLayers(data, count, edges) {
   };
 }
 
-const bar = (title, more) => Object.assign({title: {text: title, side: small() ? "top" : "right"}, thickness: small() ? 8 : 12, outlinewidth: 0, len: 0.9,
-  tickfont: {size: small() ? 10 : 12}}, small() ? {orientation: "h", y: -0.2, yanchor: "top", len: 0.9} : {}, more);
+// At the right, or on a small screen 52 pixels below a plot that is `height` pixels high.
+const bar = (title, height, more) => Object.assign({title: {text: title, side: small() ? "top" : "right"}, thickness: small() ? 8 : 12, outlinewidth: 0, len: 0.9,
+  tickfont: {size: small() ? 10 : 12}}, small() ? {orientation: "h", y: -52 / height, yanchor: "top"} : {}, more);
 
 // ---- heads by layer
 
@@ -83,13 +84,21 @@ function heads(data, state) {
   const z = Array.from({length: count}, (_, h) => view.values.map((row) => (h < row.length ? row[h] : null)));
   const largest = Math.max(...view.values.flat().map((x) => Math.abs(x || 0)), 1e-30);
   const marks = massiveLayers(data, layers, true);
+  // Layers without numbers, tinted: else they would look like alpha = 0.
+  view.values.forEach((row, l) => {
+    if (row.every((x) => x === null)) {
+      marks.shapes.push({type: "rect", xref: "x", yref: "paper", x0: l - 0.5, x1: l + 0.5, y0: 0, y1: 1, fillcolor: colour("others"), line: {width: 0}, layer: "below"});
+    }
+  });
   const window = data.windows.map((w) => (w > 0 ? `<br>window of ${w} tokens` : ""));
+  const height = Math.min(Math.max(110 + count * (small() ? 9 : 13), small() ? 340 : 320), 680);
+  const inside = height - 140;
   const colours = view.signed
-    ? {colorscale: signedScale(), zmin: -largest, zmax: largest, colorbar: bar(view.unit)}
-    : {colorscale: shareScale(), zmin: 0, zmax: 1, colorbar: bar(view.unit, {
+    ? {colorscale: signedScale(), zmin: -largest, zmax: largest, colorbar: bar(view.unit, inside)}
+    : {colorscale: shareScale(), zmin: 0, zmax: 1, colorbar: bar(view.unit, inside, {
       tickvals: [0, data.threshold, 0.5, 1].filter((x, i) => i === 1 || Math.abs(x - data.threshold) > 0.08).sort((a, b) => a - b)})};
   return {
-    height: Math.min(Math.max(110 + count * (small() ? 9 : 13), small() ? 340 : 320), 680),
+    height,
     traces: [{
       type: "heatmap", z, xgap: layers <= 64 ? 1 : 0, ygap: count <= 40 ? 1 : 0, ...colours, hoverongaps: false,
       customdata: z.map((row, h) => row.map((x, l) => `<b>layer ${l}, head ${h}</b><br>${plain(view.name)}: ${number(x)}${window[l]}`)),
@@ -112,10 +121,10 @@ function cosines(data, state) {
   const frame = state.frame === undefined ? data.chosen : state.frame;
   const panels = site.panels.map((panel) => ({...panel, z: whole(panel.frames[frame])}));
   const narrow = small();
-  const room = Math.min(document.documentElement.clientWidth, 1180) - 40;
-  const side = panels.length === 1 ? Math.min(room - 120, 560) : narrow ? room - 50 : (room - 190) / 2;
-  const gap = narrow ? 0.14 : 0.1;
+  const gap = 0.1;
   const share = (1 - gap * (panels.length - 1)) / panels.length;
+  const inside = state.width() - (narrow ? 50 : 170);  // without margins and colour bar
+  const side = narrow ? inside : Math.min(inside * share, 520);
   const traces = [];
   const more = {annotations: [], shapes: []};
   panels.forEach((panel, p) => {
@@ -144,12 +153,11 @@ function cosines(data, state) {
         line: {color: colour("second"), width: 2, dash: "dot"}});
     }
   });
+  const height = narrow ? panels.length * (side + 40) + 118 : side + 90;
   const digits = Array.from({length: farthest + 1}, (_, i) => i);
   more.coloraxis = state.near
-    ? {colorscale: alikeScale(), cmin: 0, cmax: farthest, colorbar: bar("1 \u2212 cosine", {tickvals: digits, ticktext: digits.map((d) => String(Number((10 ** -d).toFixed(d))))})}
-    : {colorscale: signedScale(), cmin: -1, cmax: 1, colorbar: bar("cosine", {tickvals: [-1, -0.5, 0, 0.5, 1]})};
-  if (narrow) Object.assign(more.coloraxis.colorbar, {y: -0.09});
-  const height = narrow ? panels.length * (side + 46) + 120 : side + 110;
+    ? {colorscale: alikeScale(), cmin: 0, cmax: farthest, colorbar: bar("1 \u2212 cosine", height - 128, {tickvals: digits, ticktext: digits.map((d) => String(Number((10 ** -d).toFixed(d))))})}
+    : {colorscale: signedScale(), cmin: -1, cmax: 1, colorbar: bar("cosine", height - 128, {tickvals: [-1, -0.5, 0, 0.5, 1]})};
   return {height, traces, layout: layout({...more, margin: narrow ? {l: 40, r: 8, t: 28, b: 100} : {l: 60, r: 24, t: 34, b: 56}})};
 }
 
@@ -194,10 +202,11 @@ return {
     choice(place, figure.data.views.map((view) => view.name), "what is shown", figure, "view", redraw)},
   cosines: {
     draw: cosines,
-    views: () => [{field: "near", names: ["Cosine", "1 \u2212 cosine, logarithmic"]}],
+    views: () => [],
     controls: (place, figure, redraw) => {
-      figure.state.near = false;
+      figure.state.width = () => figure.element.clientWidth;
       choice(place, figure.data.sites.map((site) => site.name), "site", figure, "view", redraw);
+      choice(place, ["Cosine", "1 \u2212 cosine, logarithmic"], "scale", figure, "near", redraw);
       slider(place, figure.data.frames, figure.data.chosen, (layer) => `Layer ${layer}`, (i) => { figure.state.frame = i; redraw(); });
     },
   },

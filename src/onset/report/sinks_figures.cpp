@@ -14,6 +14,7 @@ namespace {
 
 constexpr int share_decimals = 4;
 constexpr int score_decimals = 3;
+constexpr double quiet_rate = 0.05;  // below it the caption says that a layer has no sinks
 
 std::string key_words(const SinksFiguresInput& input) {
   const auto key = input.result.options.key;
@@ -92,7 +93,27 @@ std::string hidden_words(const SinksFiguresInput& input) {
       std::count_if(rates.begin(), rates.end(), [](double rate) { return std::isnan(rate); });
   if (hidden == 0) return {};
   return str_cat(" In ", hidden, " of ", rates.size(), " layers no query sees ", key_words(input),
-                 ", because of their window: they are left empty.");
+                 ", because of their window: they are grey in the heat map, gaps in the lines.");
+}
+
+// Layers without sinks, as ranges: "0 to 1, 10 to 11".
+std::string quiet_words(const SinksFiguresInput& input) {
+  const auto& rates = input.result.summary.layer_rate;
+  std::string ranges;
+  bool all = true;
+  for (std::size_t l = 0; l < rates.size(); ++l) {
+    const auto quiet = [&](std::size_t at) { return rates[at] < quiet_rate; };
+    all = all && (quiet(l) || std::isnan(rates[l]));
+    if (!quiet(l)) continue;
+    const std::size_t begin = l;
+    while (l + 1 < rates.size() && quiet(l + 1)) ++l;
+    ranges += str_cat(ranges.empty() ? "" : ", ", begin);
+    if (l > begin) ranges += str_cat(" to ", l);
+  }
+  if (ranges.empty()) return {};
+  const std::string limit = str_cat("(a rate below ", number_text(quiet_rate), ")");
+  return all ? str_cat(" Hardly any head of any layer is a sink ", limit, ".")
+             : str_cat(" Hardly any head is a sink ", limit, " in layers ", ranges, ".");
 }
 
 std::string layer_table(const SinksFiguresInput& input) {
@@ -162,8 +183,8 @@ Figure sink_heads_figure(const SinksFiguresInput& input) {
                                " more than ", limit, " of their attention on average over ",
                                summary.samples, summary.samples == 1 ? " sample" : " samples");
   if (!std::isnan(best.alpha)) {
-    answer += str_cat("; most does head ", best.head, " of layer ", best.layer, " with ",
-                      number_text(best.alpha));
+    answer += str_cat("; the largest alpha is ", four_decimals(best.alpha), ", of head ", best.head,
+                      " in layer ", best.layer);
   }
   OrderedJson windows = OrderedJson::array();
   for (const std::int64_t window : input.windows) windows.push_back(window);
@@ -213,13 +234,13 @@ Figure sink_layers_figure(const SinksFiguresInput& input) {
       str_cat("The sink rate is ", number_text(summary.sink_rate),
               " over all layers, heads and samples (", number_text(summary.sink_rate_incl_self),
               " when the token's own query counts, as some papers do).", comparison_words(input),
-              hidden_words(input));
+              quiet_words(input), hidden_words(input));
   if (input.control != nullptr) {
     const SinkSummary& control = input.control->summary;
     shares.series.push_back(
-        {"sink rate of the control", "third", "dot", input.control->summary.layer_rate});
+        {"sink rate of the control", "third", "dashdot", input.control->summary.layer_rate});
     scores.series.push_back(
-        {"mean score of the control", "third", "dot", input.control->summary.layer_score});
+        {"mean score of the control", "third", "dashdot", input.control->summary.layer_score});
     see +=
         str_cat(" The control, ", input.control_token.empty() ? "one token" : input.control_token,
                 " repeated, has a rate of ", number_text(control.sink_rate),
