@@ -29,6 +29,7 @@ const std::vector<Verb>& verbs() {
       {"sinks", "which heads give the first token far more attention than its share", run_sinks},
       {"rigidity", "how little the massive token's state changes over layers and prompts",
        run_rigidity},
+      {"mask", "makes a WeMask for a model, and shows what one takes away", run_mask},
       {"inspect", "what a model is made of, what it needs; checks every byte", run_inspect},
       {"tokenize", "texts to ids and pieces, ids to text, chats to text and ids", run_tokenize},
       {"capture", "tensors of the forward pass at chosen sites, to a safetensors file",

@@ -25,8 +25,9 @@ std::vector<float> row_values(const at::Tensor& packed, std::int64_t row) {
 
 class MaskedNorm {
  public:
-  MaskedNorm(const MaskSpec& spec, const Model& model, std::shared_ptr<const Kept> kept)
-      : spec_(spec), model_(model), kept_(std::move(kept)) {}
+  MaskedNorm(const MaskSpec& spec, const Model& model, std::shared_ptr<const Kept> kept,
+             MaskObserver observer)
+      : spec_(spec), model_(model), kept_(std::move(kept)), observer_(std::move(observer)) {}
 
   at::Tensor operator()(const SiteContext& context, const at::Tensor& normed) const {
     const std::vector<std::int64_t> rows = masked_rows(context);
@@ -39,6 +40,7 @@ class MaskedNorm {
     if (spec_.official_compat) shared = official_dims(normed, index);
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const auto dims = spec_.official_compat ? shared : dims_of(normed, layer, rows[i]);
+      if (observer_) observer_(context, rows[i], dims, row_values(normed, rows[i]));
       factor[static_cast<std::int64_t>(i)].index_fill_(0, at::tensor(dims, at::kLong),
                                                        1.0 - spec_.gamma);
     }
@@ -106,11 +108,13 @@ class MaskedNorm {
   MaskSpec spec_;
   const Model& model_;
   std::shared_ptr<const Kept> kept_;
+  MaskObserver observer_;
 };
 
 }  // namespace
 
-void add_mask(Hooks& hooks, const MaskSpec& spec, const Model& model) {
+void add_mask(Hooks& hooks, const MaskSpec& spec, const Model& model,
+              const MaskObserver& observer) {
   SiteSet inputs(model.config().layer_count());
   SiteSet outputs(model.config().layer_count());
   for (std::int64_t layer = spec.from_layer; layer <= spec.to_layer; ++layer) {
@@ -128,7 +132,7 @@ void add_mask(Hooks& hooks, const MaskSpec& spec, const Model& model) {
       return stream;
     });
   }
-  hooks.intervene(outputs, MaskedNorm(spec, model, kept));
+  hooks.intervene(outputs, MaskedNorm(spec, model, kept, observer));
 }
 
 }  // namespace onset

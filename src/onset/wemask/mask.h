@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "onset/wemask/mask_spec.h"
@@ -13,6 +15,7 @@ namespace onset {
 
 class Model;
 class Hooks;
+struct SiteContext;
 
 struct MaskOptions {
   MaskCriterion criterion = MaskCriterion::weight;
@@ -59,8 +62,15 @@ struct MaskFit {
 // The same mask with its dims chosen anew by this model's gains.
 [[nodiscard]] MaskSpec refreshed(const MaskSpec& spec, const Model& model);
 
+// A token that is masked in a layer, told while a pass runs: its packed row, its dims, and the
+// attention input x of the row before the mask, D values.
+using MaskObserver =
+    std::function<void(const SiteContext& context, std::int64_t row,
+                       const std::vector<std::int64_t>& dims, std::span<const float> input)>;
+
 // Masks every pass that is run with the hooks; the model must outlive them. Add it before other
 // interventions at `attn_norm`, which then see what attention would.
-void add_mask(Hooks& hooks, const MaskSpec& spec, const Model& model);
+void add_mask(Hooks& hooks, const MaskSpec& spec, const Model& model,
+              const MaskObserver& observer = {});
 
 }  // namespace onset
