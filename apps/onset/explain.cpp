@@ -181,9 +181,14 @@ std::optional<ExperimentText> experiment_text_of(const ExplainVerbOptions& optio
     used.shortened = true;
   }
   used.tokens = std::ssize(ids);
-  used.windows = {.window = options.window, .bos = explanation.bos};
+  used.windows = {.window = options.window, .bos = encoder.text_bos()};
+  const auto context = model.config().context;
+  if (const auto window = std::min(options.window, used.tokens); context > 0 && window > context) {
+    log.warning(str_cat("windows of ", window, " tokens, more than the model's context of ",
+                        context, ": it was not trained for the rest; see --window"));
+  }
   const auto length =
-      std::min<std::int64_t>(sink_sample_length, used.tokens + (explanation.bos ? 1 : 0));
+      std::min<std::int64_t>(sink_sample_length, used.tokens + (used.windows.bos ? 1 : 0));
   auto text = experiment_text(std::move(ids), used.windows, length, most_sink_samples);
   used.sample_length = length;
   used.samples = std::ssize(text.samples);

@@ -249,10 +249,10 @@ std::string weights_text(const InspectReport& report) {
 }  // namespace
 
 std::string layers_problem(const InspectReport& report) {
-  if (!report.config || !report.layers_in_files ||
-      *report.layers_in_files == report.config->layer_count()) {
-    return "";
-  }
+  if (!report.config || !report.layers_in_files) return "";
+  const auto behind = *report.layers_in_files - report.config->layer_count();
+  // Layers that predict further tokens stand behind the others, and are left alone.
+  if (behind >= 0 && behind <= report.config->extra_layers) return "";
   return str_cat("the configuration says ", report.config->layer_count(),
                  " layers, the tensors are those of ", *report.layers_in_files,
                  ": onset will not run this model");

@@ -256,6 +256,17 @@ EncodedPrompt PromptEncoder::encode(const PromptSource& source) {
   return prompt;
 }
 
+std::optional<std::int64_t> PromptEncoder::text_bos() {
+  if (choice_ == BosChoice::no) return std::nullopt;
+  try {
+    const auto& special = tokenizer().special();
+    if (choice_ == BosChoice::yes || special.add_bos) return special.bos;
+    return std::nullopt;
+  } catch (const Error&) {
+    return bos_;
+  }
+}
+
 void PromptEncoder::add_bos(EncodedPrompt& prompt, std::optional<std::int64_t> token) {
   if (!token) {
     throw usage_error("--bos yes: this model's tokenizer has no BOS token", "use --bos no or auto");

@@ -84,6 +84,9 @@ class PromptEncoder {
   [[nodiscard]] EncodedPrompt encode(const PromptSource& source);
   // The id put before each text, if any; nothing when no prompt needed a tokenizer or a BOS.
   [[nodiscard]] std::optional<std::int64_t> bos() const { return bos_; }
+  // The id that is put before a text, whether one was encoded or not; where there is no tokenizer,
+  // bos().
+  [[nodiscard]] std::optional<std::int64_t> text_bos();
   [[nodiscard]] const Tokenizer& tokenizer();
 
  private:

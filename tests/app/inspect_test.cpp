@@ -4,11 +4,13 @@
 #include <cstring>
 #include <filesystem>
 #include <limits>
+#include <map>
 
 #include "app/program.h"
 #include "checkpoint/files.h"
 #include "onset/base/error.h"
 #include "onset/checkpoint/safetensors.h"
+#include "support/fixture_copy.h"
 
 namespace onset::testing {
 namespace {
@@ -334,6 +336,27 @@ TEST(Inspect, TheDemonstrationModelHasATokenizer) {
   EXPECT_EQ(found["tokenizer"]["chat_format"], "smollm2");
   EXPECT_EQ(found["tokenizer"]["add_bos"], false);
   EXPECT_EQ(found["tokenizer"]["eos"][0]["piece"], "<|im_end|>");
+}
+
+// DeepSeek-V3's own files hold one more layer, which predicts a further token.
+TEST(Inspect, ALayerForFurtherTokensIsNoFault) {
+  Toy toy = copy_of_fixture("deepseek_v3");
+  for (auto [name, values] : std::map(toy.values)) {
+    const std::size_t at = name.find("layers.2.");
+    if (at == std::string::npos) continue;
+    const std::string further = name.substr(0, at) + "layers.3." + name.substr(at + 9);
+    toy.shapes[further] = toy.shapes.at(name);
+    toy.values[further] = std::move(values);
+  }
+  const TemporaryFolder folder;
+  toy.write(folder.path());
+  const auto unsaid = run_onset({"inspect", folder.path().string()});
+  EXPECT_NE(unsaid.error.find("onset will not run this model"), std::string::npos);
+  toy.config["num_nextn_predict_layers"] = 1;
+  toy.write(folder.path());
+  const auto said = run_onset({"inspect", folder.path().string()});
+  EXPECT_EQ(said.code, 0);
+  EXPECT_EQ(said.error.find("will not run"), std::string::npos) << said.error;
 }
 
 }  // namespace

@@ -101,6 +101,15 @@ std::vector<std::int64_t> choose_dims(const ScanResult& scan, const ExplainTarge
   return dims;
 }
 
+// A dim named twice would be edited twice.
+std::vector<std::int64_t> without_repeats(const std::vector<std::int64_t>& dims) {
+  std::vector<std::int64_t> result;
+  for (const std::int64_t dim : dims) {
+    if (std::find(result.begin(), result.end(), dim) == result.end()) result.push_back(dim);
+  }
+  return result;
+}
+
 bool has_massive_entry(const ScanResult& scan, const ExplainTarget& target) {
   const TargetToken& shown = target.tokens[target.shown];
   const auto& entries =
@@ -128,8 +137,8 @@ ExplainTarget choose_target(const Model& model, const ScanResult& scan,
                       "give a longer prompt, or name the layer too: --layer N");
   }
   const std::vector<at::Tensor> states = target_states(model, scan, target.layer, target.tokens);
-  target.dims =
-      options.dims.empty() ? choose_dims(scan, target, states[target.shown]) : options.dims;
+  target.dims = options.dims.empty() ? choose_dims(scan, target, states[target.shown])
+                                     : without_repeats(options.dims);
   target.mean.assign(target.dims.size(), 0.0);
   std::vector<double> medians;
   bool same_position = true;

@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 
+#include "onset/base/error.h"
 #include "onset/model/batches.h"
 #include "onset/model/decoder.h"
 
@@ -15,6 +16,15 @@ namespace {
 
 constexpr std::array quantile_levels{0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0};
 constexpr double bins_per_decade = 20;
+
+void require_finite(float largest, std::int64_t id, std::int64_t layer) {
+  if (std::isfinite(largest)) return;
+  throw input_error(
+      str_cat("token id ", id, " alone at position 0: the state after layer ", layer,
+              " holds NaN or infinity"),
+      "`onset inspect MODEL --verify` names the tensors that hold NaN or infinity; --only leaves "
+      "the vocabulary out");
+}
 
 // M and its dim of every id.
 std::vector<VocabularyToken> measure(const Model& model, std::int64_t layer, const Log& log) {
@@ -29,6 +39,7 @@ std::vector<VocabularyToken> measure(const Model& model, std::int64_t layer, con
     largest = largest.to(at::kFloat).contiguous();
     dims = dims.contiguous();
     for (std::int64_t row = 0; row < state.size(0); ++row) {
+      require_finite(largest.const_data_ptr<float>()[row], std::ssize(tokens), layer);
       tokens.push_back({.id = std::ssize(tokens),
                         .largest = largest.const_data_ptr<float>()[row],
                         .dim = dims.const_data_ptr<std::int64_t>()[row]});

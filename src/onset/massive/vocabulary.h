@@ -42,6 +42,7 @@ struct VocabularyResult {
 };
 
 // Blocks 0 to the layer only, thousands of tokens at once.
+// Throws an input error for an id whose state holds NaN or infinity.
 [[nodiscard]] VocabularyResult scan_vocabulary(const Model& model,
                                                const VocabularyQuestion& question,
                                                const Log& log = {});

@@ -23,11 +23,11 @@ constexpr FfnNames qwen_shared_names{{"mlp.shared_expert.gate_proj", "ffn_gate_s
                                      {"mlp.shared_expert.down_proj", "ffn_down_shexp"}};
 
 // The layer's prefix with the block's name in Hugging Face files: "model.layers.3.mlp".
-std::string block_name(const TensorFinder& finder, std::int64_t layer) {
+std::string block_name(const TensorFinder& finder, const ModelConfig& config, std::int64_t layer) {
   const std::string mixtral = finder.layer_name(layer, {mixtral_block, ""});
-  return finder.find(mixtral + ".gate", "weight") != nullptr
-             ? mixtral
-             : finder.layer_name(layer, {common_block, ""});
+  const std::string common = finder.layer_name(layer, {common_block, ""});
+  const bool has_common = finder.find(common + ".gate", "weight") != nullptr;
+  return config.architecture == "mixtral" && !has_common ? mixtral : common;
 }
 
 std::vector<FfnWeights> stacked_gguf_experts(TensorFinder& finder, const ModelConfig& config,
@@ -78,12 +78,14 @@ MixtureWeights find_mixture(TensorFinder& finder, const ModelConfig& config, std
   const MixtureConfig& mixture = config.mixture;
   MixtureWeights weights;
   const std::string router = finder.is_gguf() ? finder.layer_name(layer, {"", "ffn_gate_inp"})
-                                              : block_name(finder, layer) + ".gate";
+                                              : block_name(finder, config, layer) + ".gate";
   weights.router = finder.precise(finder.matrix(router, mixture.experts, config.hidden));
   if (mixture.correction_bias) {
     weights.correction_bias =
         finder.vector(finder.layer_name(layer, bias_name),
                       finder.is_gguf() ? "bias" : "e_score_correction_bias", mixture.experts);
+    require_input(weights.correction_bias.isfinite().all().item<bool>(), "the router of layer ",
+                  layer, " has a correction bias that holds NaN or infinity");
   }
   if (mixture.shared_ffn > 0) {
     weights.shared =
@@ -100,12 +102,13 @@ MixtureWeights find_mixture(TensorFinder& finder, const ModelConfig& config, std
 std::vector<FfnWeights> find_experts(TensorFinder& finder, const ModelConfig& config,
                                      std::int64_t layer) {
   if (finder.is_gguf()) return stacked_gguf_experts(finder, config, layer);
-  const std::string block = block_name(finder, layer);
+  const std::string block = block_name(finder, config, layer);
   if (finder.find(block + ".experts.down_proj", "") != nullptr) {
     return stacked_experts(finder, config, block);
   }
   const MixtureConfig& mixture = config.mixture;
-  const bool numbered = finder.find(block + ".experts.0.w1", "weight") != nullptr;
+  const bool numbered = finder.find(block + ".experts.0.gate_proj", "weight") == nullptr &&
+                        config.architecture == "mixtral";
   std::vector<FfnWeights> experts;
   for (std::int64_t e = 0; e < mixture.experts; ++e) {
     const std::string expert = str_cat(block, ".experts.", e, ".");

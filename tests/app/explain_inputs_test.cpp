@@ -1,0 +1,67 @@
+// onset explain on odd models and options: states that are not finite, a dim named twice, the BOS
+// of the text, windows beyond the context.
+
+#include <limits>
+
+#include "app/program.h"
+#include "onset/base/error.h"
+#include "support/toy.h"
+
+namespace onset::testing {
+namespace {
+
+const std::string text_ids = "5,9,3,11,7,21,30,12,6,18,14,2,9,31,25,11,8,14,27,16";
+
+class ExplainedToy : public ::testing::Test {
+ protected:
+  ExplainedToy() {
+    toy_.config["vocab_size"] = 32;
+    toy_.draw(3);
+  }
+  [[nodiscard]] Outcome explain(std::vector<std::string> further) {
+    toy_.write(folder_.path());
+    std::vector<std::string> arguments{
+        "explain", folder_.path().string(), "--ids", "1,5,9", "--layer", "1"};
+    arguments.insert(arguments.end(), further.begin(), further.end());
+    return run_onset(arguments);
+  }
+
+  Toy toy_;
+  TemporaryFolder folder_;
+};
+
+TEST_F(ExplainedToy, AnEmbeddingThatIsNotFiniteIsNamedByItsToken) {
+  for (const float bad :
+       {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    for (const std::size_t id : {0U, 20U, 31U}) {
+      toy_.draw(3);
+      toy_.values.at("model.embed_tokens.weight")[id * 8 + 3] = bad;
+      const auto outcome = explain({"--only", "vocabulary"});
+      expect_refusal(outcome, 1, str_cat("token id ", id, " alone"));
+      EXPECT_NE(outcome.error.find("inspect MODEL --verify"), std::string::npos);
+    }
+  }
+}
+
+TEST_F(ExplainedToy, ADimNamedTwiceIsOneDim) {
+  const std::vector<std::string> once{"--dim",      "2",      "--only", "dose",
+                                      "--text-ids", text_ids, "--json"};
+  auto twice = once;
+  twice.insert(twice.begin(), {"--dim", "2"});
+  const auto one = explain(once).json();
+  const auto two = explain(twice).json();
+  EXPECT_EQ(one["target"], two["target"]);
+  EXPECT_EQ(one["dose"], two["dose"]);
+}
+
+TEST_F(ExplainedToy, WindowsBeyondTheContextAreSaid) {
+  toy_.config["max_position_embeddings"] = 10;
+  const auto beyond = explain({"--only", "dose", "--text-ids", text_ids});
+  ASSERT_EQ(beyond.code, 0) << beyond.error;
+  EXPECT_NE(beyond.error.find("windows of 20 tokens"), std::string::npos) << beyond.error;
+  const auto within = explain({"--only", "dose", "--text-ids", text_ids, "--window", "10"});
+  EXPECT_EQ(within.error.find("windows of"), std::string::npos) << within.error;
+}
+
+}  // namespace
+}  // namespace onset::testing
