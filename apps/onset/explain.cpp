@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "explain_report.h"
+#include "explain_text.h"
 #include "inputs.h"
 #include "model_json.h"
 #include "onset/base/error.h"
@@ -16,16 +17,11 @@
 #include "onset/model/runtime.h"
 #include "options.h"
 #include "output.h"
-#include "sample_text.h"
 #include "text.h"
-#include "text_file.h"
 #include "verbs.h"
 
 namespace onset::app {
 namespace {
-
-constexpr std::int64_t sink_sample_length = 64;
-constexpr std::int64_t most_sink_samples = 8;
 
 struct ExplainVerbOptions {
   std::vector<std::string> layer;
@@ -33,10 +29,7 @@ struct ExplainVerbOptions {
   std::vector<std::string> dims;
   std::string only;
   std::int64_t top = 10;
-  std::string text;
-  std::string text_ids;
-  std::int64_t text_tokens = 512;
-  std::int64_t window = 512;
+  ExperimentTextOptions text;
   ScanOptions scan;
   PromptOptions prompts;
   ComputeOptions compute;
@@ -56,12 +49,7 @@ void ExplainVerbOptions::declare(CommandLine& line) {
   line.text(only, "--only", "PARTS",
             "these parts only, separated by commas: norm, ffn, factorial, fall, vocabulary, dose");
   line.integer(top, "--top", "N", "neurons listed for an entry (JSON)", 1, 100000);
-  line.group("The text of the experiments");
-  line.path(text, "--text", "FILE", "a text file; without it, a built-in sample");
-  line.text(text_ids, "--text-ids", "1,5,9", "the text as token ids, without BOS");
-  line.integer(text_tokens, "--text-tokens", "N", "use its first N tokens; 0 is all", 0, INT64_MAX);
-  line.integer(window, "--window", "N",
-               "tokens of a window in which the perplexity is measured, BOS included", 2, 1 << 20);
+  text.declare(line);
   line.group("Detection");
   line.number(scan.min_abs, "--min-abs", "X", "a massive entry is above this");
   line.number(scan.min_ratio, "--min-ratio", "X",
@@ -85,41 +73,16 @@ void ExplainVerbOptions::declare(CommandLine& line) {
       "docs/explain.md.");
 }
 
-struct PartName {
-  const char* name;
-  bool ExplainParts::*part;
-};
-
-constexpr std::array part_names{
-    PartName{"norm", &ExplainParts::norm},
-    PartName{"ffn", &ExplainParts::ffn},
-    PartName{"factorial", &ExplainParts::factorial},
-    PartName{"fall", &ExplainParts::fall},
-    PartName{"vocabulary", &ExplainParts::vocabulary},
-    PartName{"dose", &ExplainParts::dose},
-};
+constexpr std::array part_fields{&ExplainParts::norm,       &ExplainParts::ffn,
+                                 &ExplainParts::factorial,  &ExplainParts::fall,
+                                 &ExplainParts::vocabulary, &ExplainParts::dose};
 
 ExplainParts parse_parts(const std::string& only) {
   if (only.empty()) return {};
-  ExplainParts parts{.norm = false,
-                     .ffn = false,
-                     .factorial = false,
-                     .fall = false,
-                     .vocabulary = false,
-                     .dose = false};
-  std::vector<std::string> known;
-  known.reserve(part_names.size());
-  for (const auto& part : part_names) known.emplace_back(part.name);
-  for (const auto& given : split(only, ',')) {
-    const auto name = std::string(trim(given));
-    const auto found = std::find(known.begin(), known.end(), name);
-    if (found == known.end()) {
-      const auto near = nearest(name, known, 1);
-      throw usage_error(str_cat("--only: there is no part ", quote(name)),
-                        near.empty() ? "parts: " + join(known, ", ") : did_you_mean(near));
-    }
-    parts.*part_names[static_cast<std::size_t>(found - known.begin())].part = true;
-  }
+  ExplainParts parts;
+  for (const auto field : part_fields) parts.*field = false;
+  const std::vector<std::string> names{"norm", "ffn", "factorial", "fall", "vocabulary", "dose"};
+  for (const auto part : parse_part_names("--only", only, names)) parts.*part_fields[part] = true;
   return parts;
 }
 
@@ -140,76 +103,6 @@ ExplainOptions library_options(const ExplainVerbOptions& options) {
   result.parts = parse_parts(options.only);
   result.top = options.top;
   return result;
-}
-
-std::vector<std::int64_t> text_ids(const ExplainVerbOptions& options, PromptEncoder& encoder) {
-  std::vector<std::int64_t> ids;
-  if (!options.text_ids.empty()) {
-    for (const auto id : parse_ids("--text-ids", options.text_ids)) ids.push_back(id);
-    return ids;
-  }
-  const std::string text =
-      options.text.empty() ? std::string(sample_text()) : read_text(options.text, "--text");
-  for (const auto id : encoder.tokenizer().encode(text)) ids.push_back(id);
-  return ids;
-}
-
-// The text of the experiments; nothing, with a warning, where there is no tokenizer for the
-// built-in one.
-std::optional<ExperimentText> experiment_text_of(const ExplainVerbOptions& options,
-                                                 const Model& model, PromptEncoder& encoder,
-                                                 const Log& log, Explanation& explanation) {
-  std::vector<std::int64_t> ids;
-  try {
-    ids = text_ids(options, encoder);
-  } catch (const Error& error) {
-    if (!options.text.empty() || !options.text_ids.empty()) throw;
-    log.warning(str_cat("no text for the experiments (", error.what(),
-                        "): perplexity, sinks and doses are left out; give --text-ids"));
-    return std::nullopt;
-  }
-  for (const auto id : ids) {
-    require_input(id >= 0 && id < model.config().vocabulary, "--text-ids: token id ", id,
-                  " is outside the model's vocabulary of ", model.config().vocabulary);
-  }
-  TextUsed used;
-  used.source = !options.text_ids.empty() ? "--text-ids"
-                : options.text.empty()    ? "built-in sample"
-                                          : options.text;
-  if (options.text_tokens > 0 && std::ssize(ids) > options.text_tokens) {
-    ids.resize(static_cast<std::size_t>(options.text_tokens));
-    used.shortened = true;
-  }
-  used.tokens = std::ssize(ids);
-  used.windows = {.window = options.window, .bos = encoder.text_bos()};
-  const auto context = model.config().context;
-  if (const auto window = std::min(options.window, used.tokens); context > 0 && window > context) {
-    log.warning(str_cat("windows of ", window, " tokens, more than the model's context of ",
-                        context, ": it was not trained for the rest; see --window"));
-  }
-  const auto length =
-      std::min<std::int64_t>(sink_sample_length, used.tokens + (used.windows.bos ? 1 : 0));
-  auto text = experiment_text(std::move(ids), used.windows, length, most_sink_samples);
-  used.sample_length = length;
-  used.samples = std::ssize(text.samples);
-  explanation.text = used;
-  return text;
-}
-
-void name_vocabulary(PromptEncoder& encoder, Explanation& explanation) {
-  const auto& vocabulary = explanation.result.vocabulary;
-  if (!vocabulary) return;
-  try {
-    const auto& tokenizer = encoder.tokenizer();
-    for (const auto* list : {&vocabulary->small, &vocabulary->largest}) {
-      for (const auto& token : *list) {
-        if (token.id >= tokenizer.vocabulary_size()) continue;
-        explanation.pieces[token.id] = tokenizer.piece_bytes(static_cast<TokenId>(token.id));
-      }
-    }
-  } catch (const Error&) {
-    explanation.pieces.clear();  // ids say it as well
-  }
 }
 
 Explanation explain_model(const std::string& path, const std::vector<PromptSource>& sources,
@@ -233,7 +126,7 @@ Explanation explain_model(const std::string& path, const std::vector<PromptSourc
   const auto target = choose_target(model, explanation.scan, wanted);
   std::optional<ExperimentText> text;
   if (wanted.parts.factorial || wanted.parts.dose) {
-    text = experiment_text_of(options, model, encoder, log, explanation);
+    text = experiment_text_of(options.text, model, encoder, log, explanation);
   }
   explanation.result = explain(model, explanation.scan, target, text, wanted, log);
   name_vocabulary(encoder, explanation);
@@ -253,11 +146,9 @@ int run_explain(const Invocation& invocation) {
   if (!line.parse()) return print_help(line);
   const auto path = single_model(line, "explain");
   const auto wanted = library_options(options);
-  if (!options.text.empty() && !options.text_ids.empty()) {
-    throw usage_error("--text and --text-ids exclude each other", "leave one of them out");
-  }
+  options.text.check();
   InputPaths inputs{.models = {path}, .files = options.prompts.jsonl};
-  if (!options.text.empty()) inputs.files.push_back(options.text);
+  if (!options.text.file.empty()) inputs.files.push_back(options.text.file);
   refuse_overwriting("-o", options.output.output, inputs);
   auto sources = read_prompts(options.prompts);
   if (sources.empty()) {
@@ -274,9 +165,10 @@ int run_explain(const Invocation& invocation) {
     OrderedJson run = run_json(invocation);
     add_compute(run, options.compute);
     run["weights"] = "resident";
-    run["paths"] = {{"model", valid_utf8(path)},
-                    {"text", options.text.empty() ? OrderedJson(nullptr)
-                                                  : OrderedJson(valid_utf8(options.text))}};
+    run["paths"] = {
+        {"model", valid_utf8(path)},
+        {"text", options.text.file.empty() ? OrderedJson(nullptr)
+                                           : OrderedJson(valid_utf8(options.text.file))}};
     OrderedJson document{{"run", std::move(run)}};
     document.update(explanation_json(explanation));
     writer.write(json_document(document));

@@ -25,7 +25,7 @@ std::string interaction_words(double value) {
     return "each takes its own factor away, whatever the other does";
   }
   return value > 0 ? "together they make more than the product of what each makes alone"
-                   : "they overlap: either change alone already does most of what both do";
+                   : "they overlap: either of the two alone makes most of what both make";
 }
 
 // Means of a rate over the layers behind the edited one.

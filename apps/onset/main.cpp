@@ -29,6 +29,7 @@ const std::vector<Verb>& verbs() {
       {"sinks", "which heads give the first token far more attention than its share", run_sinks},
       {"rigidity", "how little the massive token's state changes over layers and prompts",
        run_rigidity},
+      {"report", "all of these on one page: answers in words, pictures, tables", run_report},
       {"mask", "makes a WeMask for a model, and shows what one takes away", run_mask},
       {"inspect", "what a model is made of, what it needs; checks every byte", run_inspect},
       {"tokenize", "texts to ids and pieces, ids to text, chats to text and ids", run_tokenize},
@@ -56,6 +57,7 @@ std::string overview() {
       "  onset scan MODEL --prompt \"My favorite color is Dark Blue.\" --json -o a.json\n"
       "  onset explain MODEL\n"
       "  onset sinks MODEL --text corpus.txt\n"
+      "  onset report MODEL -o report.html\n"
       "  onset inspect MODEL --verify\n"
       "  onset tokenize MODEL --text \"Dark Blue.\"\n"
       "  onset capture MODEL --sites 'layers.*.resid_post' --ids 1,5,9 -o a.st\n\n",

@@ -11,13 +11,6 @@
 namespace onset::app {
 namespace {
 
-// The end of a path tells models apart.
-std::string model_name(const std::string& path) {
-  const std::filesystem::path full(path);
-  const auto name = full.has_filename() ? full.filename() : full.parent_path().filename();
-  return printable(name.empty() || name == "." ? path : name.string(), true);
-}
-
 std::string rule_text(const ScanOptions& options) {
   const std::string ratio =
       str_cat("|x| > ", shortest(options.min_ratio), " times the layer's median");
@@ -36,10 +29,30 @@ std::string command_text(const OrderedJson& run) {
   return join(words, " ");
 }
 
+// Model, rule and run, for the last section.
+std::vector<Fact> page_facts(const ModelScan& scan, const OrderedJson& run) {
+  const auto& model = scan.model;
+  return {
+      {"model", printable(scan.path, true)},
+      {"architecture", str_cat(model["architecture"].get<std::string>(), ", ",
+                               model["layers"].dump(), " layers, hidden size ",
+                               model["hidden"].dump(), ", ", model["format"].get<std::string>())},
+      {"rule", rule_text(scan.result->options)},
+      {"products", str_cat(run["compute"].get<std::string>(), "; residual stream float32")},
+      {"command", fit(command_text(run), 500, true)},
+      {"made", str_cat(run["started"].get<std::string>(), " by onset ",
+                       run["version"].get<std::string>())}};
+}
+
 }  // namespace
 
-std::string scan_html(const ModelScan& scan, const OrderedJson& run) {
-  const auto& model = scan.model;
+std::string model_name(const std::string& path) {
+  const std::filesystem::path full(path);
+  const auto name = full.has_filename() ? full.filename() : full.parent_path().filename();
+  return printable(name.empty() || name == "." ? path : name.string(), true);
+}
+
+ScanPageInput scan_page_input(const ModelScan& scan, const OrderedJson& run) {
   const auto shown = shown_prompt(*scan.result);
   const auto& encoded = scan.prompts[shown];
   std::string bos = "none";
@@ -47,17 +60,7 @@ std::string scan_html(const ModelScan& scan, const OrderedJson& run) {
   ScanPageInput input{
       .model = model_name(scan.path),
       .verdict = verdict_paragraphs(scan, {.utf8 = true, .colour = false}),
-      .facts = {{"model", printable(scan.path, true)},
-                {"architecture",
-                 str_cat(model["architecture"].get<std::string>(), ", ", model["layers"].dump(),
-                         " layers, hidden size ", model["hidden"].dump(), ", ",
-                         model["format"].get<std::string>())},
-                {"rule", rule_text(scan.result->options)},
-                {"products",
-                 str_cat(run["compute"].get<std::string>(), "; residual stream float32")},
-                {"command", fit(command_text(run), 500, true)},
-                {"made", str_cat(run["started"].get<std::string>(), " by onset ",
-                                 run["version"].get<std::string>())}},
+      .facts = run.is_null() ? std::vector<Fact>() : page_facts(scan, run),
       .scan = *scan.result,
       .prompt = shown,
       .bos = bos,
@@ -65,7 +68,11 @@ std::string scan_html(const ModelScan& scan, const OrderedJson& run) {
       .states = *scan.states,
   };
   for (const auto& token : encoded.shown) input.tokens.push_back(printable(token, true));
-  return render_page(scan_page(input));
+  return input;
+}
+
+std::string scan_html(const ModelScan& scan, const OrderedJson& run) {
+  return render_page(scan_page(scan_page_input(scan, run)));
 }
 
 }  // namespace onset::app

@@ -9,6 +9,7 @@
 #include "failure.h"
 #include "onset/base/json.h"
 #include "onset/massive/scan.h"
+#include "onset/report/scan_page.h"
 #include "onset/report/states.h"
 #include "prompts.h"
 #include "text.h"
@@ -57,6 +58,10 @@ struct MassiveDim {
                                                           const TextStyle& style);
 // The same, 80 columns wide.
 [[nodiscard]] std::string scan_verdict(const ModelScan& scan, const TextStyle& style);
+// The end of a path, which tells models apart; it can be shown.
+[[nodiscard]] std::string model_name(const std::string& path);
+// What a page says of a scan; it refers to `scan`, which has states. Without `run`, no facts.
+[[nodiscard]] ScanPageInput scan_page_input(const ModelScan& scan, const OrderedJson& run);
 // The page of --report. `run` is the JSON's object of that name.
 [[nodiscard]] std::string scan_html(const ModelScan& scan, const OrderedJson& run);
 

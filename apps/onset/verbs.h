@@ -9,6 +9,7 @@ namespace onset::app {
 int run_capture(const Invocation& invocation);
 int run_explain(const Invocation& invocation);
 int run_inspect(const Invocation& invocation);
+int run_report(const Invocation& invocation);
 int run_mask(const Invocation& invocation);
 int run_rigidity(const Invocation& invocation);
 int run_scan(const Invocation& invocation);

@@ -81,7 +81,8 @@ TEST(FillPlaces, IsNotFooledByWhatItFillsIn) {
 
 // What is put between <script> tags as it is must not end them.
 TEST(Assets, ScriptsStayInTheirTags) {
-  for (const auto script : {plotly_js(), matrix_figures_js(), page_js()}) {
+  for (const auto script : {plotly_js(), matrix_figures_js(), explain_figures_js(),
+                            comparison_figures_js(), page_js()}) {
     std::string lower(script);
     std::transform(lower.begin(), lower.end(), lower.begin(), [](char c) {
       return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));

@@ -66,7 +66,7 @@ void expect_finite(const OrderedJson& value) {
 std::size_t bytes_of(const std::vector<Figure>& figures) {
   std::size_t bytes = 0;
   for (const Figure& figure : figures) {
-    bytes += script_json(figure.data).size() + figure.details.size();
+    bytes += script_json(figure.data).size();
     expect_finite(figure.data);
   }
   return bytes;

@@ -24,6 +24,8 @@ ONSET_EMBED(page_html, ONSET_REPORT_FOLDER "/page.html");
 ONSET_EMBED(page_css, ONSET_REPORT_FOLDER "/page.css");
 ONSET_EMBED(page_js, ONSET_REPORT_FOLDER "/page.js");
 ONSET_EMBED(matrix_figures_js, ONSET_REPORT_FOLDER "/matrix_figures.js");
+ONSET_EMBED(explain_figures_js, ONSET_REPORT_FOLDER "/explain_figures.js");
+ONSET_EMBED(comparison_figures_js, ONSET_REPORT_FOLDER "/comparison_figures.js");
 
 namespace onset {
 namespace {
@@ -46,6 +48,12 @@ std::string_view page_css() {
 std::string_view page_js() { return between(onset_asset_page_js_begin, onset_asset_page_js_end); }
 std::string_view matrix_figures_js() {
   return between(onset_asset_matrix_figures_js_begin, onset_asset_matrix_figures_js_end);
+}
+std::string_view explain_figures_js() {
+  return between(onset_asset_explain_figures_js_begin, onset_asset_explain_figures_js_end);
+}
+std::string_view comparison_figures_js() {
+  return between(onset_asset_comparison_figures_js_begin, onset_asset_comparison_figures_js_end);
 }
 
 }  // namespace onset

@@ -10,6 +10,9 @@ namespace onset {
 [[nodiscard]] std::string_view page_html();  // the skeleton, with {{places}} to fill
 [[nodiscard]] std::string_view page_css();
 [[nodiscard]] std::string_view page_js();
-[[nodiscard]] std::string_view matrix_figures_js();  // kinds of figures that page.js draws, too
+// Kinds of figures that page.js draws, too.
+[[nodiscard]] std::string_view matrix_figures_js();
+[[nodiscard]] std::string_view explain_figures_js();
+[[nodiscard]] std::string_view comparison_figures_js();
 
 }  // namespace onset

@@ -2,7 +2,7 @@
 // Their data: figure_data.h, sinks_figures.cpp and rigidity_figures.cpp.
 "use strict";
 (window.onsetKinds = window.onsetKinds || []).push((tools) => {
-const {colour, isDark, small, number, plain, axis, layout} = tools;
+const {colour, isDark, small, number, plain, axis, layout, chooser} = tools;
 
 // ---- colours: lightness runs one way, from the paper's, and blue and orange differ for every eye
 
@@ -14,24 +14,7 @@ const signedScale = () => (isDark()
   : [[0, "#173f78"], [0.25, "#8fb4d9"], [0.5, "#f4f5f4"], [0.75, "#f0a35e"], [1, "#7d2503"]]);
 const alikeScale = () => signedScale().slice(2).map(([at, tone]) => [2 * at - 1, tone]);
 
-// ---- controls beside those of page.js: one of several, and a slider
-
-function chooser(place, names, label, chosen, choose) {
-  if (names.length < 2) return;
-  const group = document.createElement("div");
-  group.setAttribute("role", "group");
-  group.setAttribute("aria-label", label);
-  const mark = (at) => [...group.children].forEach((button, i) => button.setAttribute("aria-pressed", String(i === at)));
-  names.forEach((name, i) => {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.textContent = name;
-    button.addEventListener("click", () => { mark(i); choose(i); });
-    group.append(button);
-  });
-  mark(chosen);
-  place.append(group);
-}
+// ---- a slider beside the buttons of page.js
 
 function slider(place, values, chosen, words, choose) {
   if (values.length < 2) return;

@@ -2,7 +2,7 @@
 "use strict";
 (() => {
 const page = JSON.parse(document.getElementById("data").textContent);
-const shared = page.shared || {};
+let shared = page.shared || {};  // tokens that figures name: of the figure being drawn
 const root = document.documentElement;
 const darkScheme = window.matchMedia("(prefers-color-scheme: dark)");
 let chosenTheme = null;  // what the button says; null follows the system
@@ -298,6 +298,25 @@ function stages(data, state) {
 
 // ---- the figures with their buttons
 
+// Buttons of which one is pressed.
+function chooser(place, names, label, chosen, choose) {
+  if (names.length < 2) return;
+  const group = document.createElement("div");
+  group.setAttribute("role", "group");
+  group.setAttribute("aria-label", label);
+  const mark = (at) => [...group.children].forEach((button, i) => button.setAttribute("aria-pressed", String(i === at)));
+  names.forEach((name, i) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = name;
+    button.addEventListener("click", () => { mark(i); choose(i); });
+    group.append(button);
+  });
+  mark(chosen);
+  place.append(group);
+}
+
+
 const kinds = {
   magnitude: {draw: magnitude, views: () => []},
   surface: {draw: surface, views: (data) => [
@@ -308,10 +327,11 @@ const kinds = {
 };
 // Kinds of other files: functions that take these tools and give kinds. Such a kind may have
 // `controls` too: it puts elements of its own into the place of the buttons.
-const tools = {colour, isDark, small, number, plain, axis, layout};
+const tools = {colour, isDark, small, number, plain, axis, layout, chooser};
 for (const more of window.onsetKinds || []) Object.assign(kinds, more(tools));
 
 function draw(figure) {
+  if (page.scopes) shared = page.scopes[figure.scope];
   const plot = kinds[figure.kind].draw(figure.data, figure.state);
   // Colour is logarithmic always: a heat map has no height to choose.
   figure.element.classList.toggle("flat", figure.state.flat);
@@ -346,6 +366,21 @@ function addViews(figure) {
     mark();
     place.append(group);
   }
+}
+
+// The numbers of a figure as a file; made when they are asked for.
+function addNumbers(figure) {
+  const link = document.createElement("a");
+  const text = JSON.stringify(figure.data);
+  link.textContent = `The numbers as JSON (${Math.max(1, Math.round(text.length / 1000))} kB)`;
+  link.className = "numbers";
+  link.href = "#" + figure.id;
+  link.download = "onset-" + figure.id + ".json";
+  link.addEventListener("click", () => {
+    link.href = URL.createObjectURL(new Blob([text], {type: "application/json"}));
+    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+  });
+  figure.element.parentElement.append(link);
 }
 
 const figures = page.figures.map((figure) => ({
@@ -402,6 +437,7 @@ applyTheme();
 for (const figure of figures) {
   if (figure.kind === "surface" && !webgl) figure.state.flat = true;
   addViews(figure);
+  addNumbers(figure);
 }
 drawAll().then(() => { root.dataset.ready = "true"; });
 })();

@@ -12,7 +12,7 @@
 namespace onset {
 namespace {
 
-std::string rank_table(const RigidityFiguresInput& input) {
+Table rank_table(const RigidityFiguresInput& input) {
   const SiteRigidity& site = input.result.sites.front();
   Table table{.caption = str_cat(site_words(site.site), " of the ", input.token_name, " and the ",
                                  input.baseline_name,
@@ -39,7 +39,7 @@ std::string rank_table(const RigidityFiguresInput& input) {
     }
     table.rows.push_back(std::move(row));
   }
-  return table_html(table);
+  return table;
 }
 
 // How far the rank of the massive token rises while it is massive.
@@ -104,7 +104,7 @@ Figure rank_figure(const RigidityFiguresInput& input) {
                {"second",
                 {"Effective rank", "Cosine between prompts", "Cosine with the layer before"}},
                {"plots", std::move(plots)}},
-      .details = rank_table(input)};
+      .tables = {rank_table(input)}};
   mark_massive_layers(figure.data, input.me_layer, input.last_massive_layer);
   return figure;
 }

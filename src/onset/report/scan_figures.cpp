@@ -108,7 +108,7 @@ std::string hidden_label(const std::vector<std::int64_t>& tokens) {
   return str_cat("Without tokens ", names, tokens.size() > 3 ? ", .." : "");
 }
 
-std::string layer_table(const ScanPageInput& input) {
+Table layer_table(const ScanPageInput& input) {
   const PromptScan& prompt = drawn(input);
   Table table{.caption = "After each layer: the largest entry by magnitude, and the median",
               .header = {"layer", "largest", "token", "dimension", "second", "third", "median",
@@ -128,10 +128,10 @@ std::string layer_table(const ScanPageInput& input) {
                           number_text(layer.ratio()),
                           born ? "ME layer" : (layer.massive ? "massive" : "")});
   }
-  return table_html(table);
+  return table;
 }
 
-std::string stage_table(const ScanPageInput& input) {
+Table stage_table(const ScanPageInput& input) {
   Table table{.caption = "Signed values at the stage's token and dimension",
               .header = {"layer", "", "dimension", "before", "after", "input", "attention", "share",
                          "FFN", "share"},
@@ -144,7 +144,7 @@ std::string stage_table(const ScanPageInput& input) {
                           percent_words(stage.attn_share), number_text(stage.ffn_out),
                           percent_words(stage.ffn_share)});
   }
-  return table_html(table);
+  return table;
 }
 
 }  // namespace
@@ -213,7 +213,7 @@ Figure magnitude_figure(const ScanPageInput& input) {
       str_cat("Line chart over ", prompt.layers.size(),
               " layers, logarithmic: the three largest magnitudes and the median. The largest ",
               jump_words(prompt, layer), ". The table below has the numbers.");
-  figure.details = layer_table(input);
+  figure.tables = {layer_table(input)};
   return figure;
 }
 
@@ -319,7 +319,7 @@ Figure stage_figure(const ScanPageInput& input) {
                   " stages with the parts of input, attention and FFN. The largest change is in ",
                   what, ". The table below has the numbers."),
       .data = {{"stages", stages_json(prompt.stages)}},
-      .details = stage_table(input)};
+      .tables = {stage_table(input)}};
 }
 
 }  // namespace onset

@@ -32,49 +32,6 @@ const Stage* birth(const PromptScan& prompt) {
   return nullptr;
 }
 
-std::vector<Fact> highlights(const ScanPageInput& input) {
-  const PromptScan& prompt = drawn(input);
-  const PictureView& view = input.states.view;
-  const LayerStatistics& layer = prompt.layers[static_cast<std::size_t>(view.layer)];
-  const auto count = prompt.layers.size();
-  std::vector<Fact> facts;
-  if (prompt.me_layer) {
-    facts.push_back(
-        {"ME layer", str_cat(view.layer), str_cat("block ", view.layer + 1, " of ", count)});
-  } else {
-    facts.push_back({"ME layer", "none", str_cat("nearest: layer ", view.layer)});
-  }
-  facts.push_back({"largest entry there", number_text(std::fabs(layer.largest.value)),
-                   str_cat(number_text(layer.ratio()), " x the median")});
-  facts.push_back({"dimension", str_cat(layer.largest.dim),
-                   input.scan.massive_dims.size() > 1
-                       ? str_cat("one of ", input.scan.massive_dims.size(), " massive ones")
-                       : std::string()});
-  const auto at = static_cast<std::size_t>(layer.largest.token);
-  facts.push_back({"token", str_cat(at),
-                   at < input.tokens.size()
-                       ? str_cat("\"", shortened(valid_utf8(input.tokens[at]), token_letters), "\"")
-                       : str_cat("id ", prompt.ids[at])});
-  if (const Stage* stage = birth(prompt)) {
-    const bool ffn = std::fabs(stage->ffn_out) >= std::fabs(stage->attn_out);
-    const auto& share = ffn ? stage->ffn_share : stage->attn_share;
-    facts.push_back(
-        {"written by",
-         ffn && !main_expert(*stage).empty() ? "FFN, " + main_expert(*stage)
-                                             : std::string(ffn ? "FFN" : "attention"),
-         share ? number_text(std::round(*share * 1000) / 10) + " % of the change" : std::string()});
-  }
-  if (prompt.me_layer) {
-    facts.push_back({"last massive layer", layer_words(prompt.last_massive_layer), ""});
-  }
-  const auto prompts = input.scan.prompts.size();
-  if (prompts > 1) {
-    const auto agreeing = std::lround(input.scan.agreement * static_cast<double>(prompts));
-    facts.push_back({"prompts that agree", str_cat(agreeing, " of ", prompts), ""});
-  }
-  return facts;
-}
-
 // The tokens with their ids, the massive ones marked.
 Section prompt_section(const ScanPageInput& input) {
   const PromptScan& prompt = drawn(input);
@@ -142,26 +99,22 @@ Section prompts_section(const ScanPageInput& input) {
     table.caption = str_cat("The first ", most_prompt_rows, " of ", prompts.size(),
                             " prompts; scan --json lists all");
   }
-  return {.id = "prompts",
-          .title = "All prompts",
-          .html = "<div class=\"wide\">" + table_html(table) + "</div>\n"};
+  return {.id = "prompts", .title = "All prompts", .tables = {table}};
 }
 
 Section method_section(const ScanPageInput& input) {
   return {.id = "method",
           .title = "How this was measured",
-          .html = str_cat(
-              facts_html(input.facts), "<p class=\"remark\">",
-              html_escape(
-                  "Layers, tokens and dimensions count from 0. x is the residual stream after a "
-                  "layer, before any later norm; numbers are float32, those of the surfaces are "
-                  "rounded to five digits. A large entry is not yet a cause: these pictures show "
-                  "where it appears and which part wrote it, not what it does. The thresholds are "
-                  "conventions; look at the stages too. Definitions: docs/scan.md and "
-                  "docs/report.md of onset. "
-                  "Massive activations: Sun et al., arXiv 2402.17762; the ME layer: arXiv "
-                  "2605.08504. Pictures by plotly.js (MIT licence), contained in this file."),
-              "</p>\n")};
+          .facts = input.facts,
+          .remark =
+              "Layers, tokens and dimensions count from 0. x is the residual stream after a "
+              "layer, before any later norm; numbers are float32, those of the surfaces are "
+              "rounded to five digits. A large entry is not yet a cause: these pictures show "
+              "where it appears and which part wrote it, not what it does. The thresholds are "
+              "conventions; look at the stages too. Definitions: docs/scan.md and "
+              "docs/report.md of onset. Massive activations: Sun et al., arXiv 2402.17762; the ME "
+              "layer: arXiv 2605.08504. Pictures by plotly.js (MIT licence), contained in this "
+              "file."};
 }
 
 OrderedJson shared_data(const ScanPageInput& input) {
@@ -177,13 +130,56 @@ OrderedJson shared_data(const ScanPageInput& input) {
 
 }  // namespace
 
+std::vector<Fact> scan_highlights(const ScanPageInput& input) {
+  const PromptScan& prompt = drawn(input);
+  const PictureView& view = input.states.view;
+  const LayerStatistics& layer = prompt.layers[static_cast<std::size_t>(view.layer)];
+  const auto count = prompt.layers.size();
+  std::vector<Fact> facts;
+  if (prompt.me_layer) {
+    facts.push_back(
+        {"ME layer", str_cat(view.layer), str_cat("block ", view.layer + 1, " of ", count)});
+  } else {
+    facts.push_back({"ME layer", "none", str_cat("nearest: layer ", view.layer)});
+  }
+  facts.push_back({"largest entry there", number_text(std::fabs(layer.largest.value)),
+                   str_cat(number_text(layer.ratio()), " x the median")});
+  facts.push_back({"dimension", str_cat(layer.largest.dim),
+                   input.scan.massive_dims.size() > 1
+                       ? str_cat("one of ", input.scan.massive_dims.size(), " massive ones")
+                       : std::string()});
+  const auto at = static_cast<std::size_t>(layer.largest.token);
+  facts.push_back({"token", str_cat(at),
+                   at < input.tokens.size()
+                       ? str_cat("\"", shortened(valid_utf8(input.tokens[at]), token_letters), "\"")
+                       : str_cat("id ", prompt.ids[at])});
+  if (const Stage* stage = birth(prompt)) {
+    const bool ffn = std::fabs(stage->ffn_out) >= std::fabs(stage->attn_out);
+    const auto& share = ffn ? stage->ffn_share : stage->attn_share;
+    facts.push_back(
+        {"written by",
+         ffn && !main_expert(*stage).empty() ? "FFN, " + main_expert(*stage)
+                                             : std::string(ffn ? "FFN" : "attention"),
+         share ? number_text(std::round(*share * 1000) / 10) + " % of the change" : std::string()});
+  }
+  if (prompt.me_layer) {
+    facts.push_back({"last massive layer", layer_words(prompt.last_massive_layer), ""});
+  }
+  const auto prompts = input.scan.prompts.size();
+  if (prompts > 1) {
+    const auto agreeing = std::lround(input.scan.agreement * static_cast<double>(prompts));
+    facts.push_back({"prompts that agree", str_cat(agreeing, " of ", prompts), ""});
+  }
+  return facts;
+}
+
 Page scan_page(const ScanPageInput& input) {
   const PromptScan& prompt = drawn(input);
   const PictureView& view = input.states.view;
   Page page{.kind = "onset scan: massive activations",
             .heading = input.model,
             .lead = input.verdict,
-            .highlights = highlights(input),
+            .highlights = scan_highlights(input),
             .sections = {},
             .shared = shared_data(input)};
   page.sections.push_back(prompt_section(input));
@@ -199,8 +195,8 @@ Page scan_page(const ScanPageInput& input) {
        .figures = {layer_figure(input)}});
   Section parts{.id = "parts", .title = "Which part writes it"};
   if (prompt.stages.empty()) {
-    parts.html = str_cat("<p>No layer makes the largest entry double or halve above ",
-                         number_text(input.scan.options.min_abs), ".</p>\n");
+    parts.text = {str_cat("No layer makes the largest entry double or halve above ",
+                          number_text(input.scan.options.min_abs), ".")};
   } else {
     parts.figures = {stage_figure(input)};
   }

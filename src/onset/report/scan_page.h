@@ -21,6 +21,8 @@ struct ScanPageInput {
   const PromptStates& states;       // of that prompt
 };
 
+// The answer in numbers.
+[[nodiscard]] std::vector<Fact> scan_highlights(const ScanPageInput& input);
 [[nodiscard]] Page scan_page(const ScanPageInput& input);
 
 }  // namespace onset

@@ -116,7 +116,7 @@ std::string quiet_words(const SinksFiguresInput& input) {
              : str_cat(" Hardly any head is a sink ", limit, " in layers ", ranges, ".");
 }
 
-std::string layer_table(const SinksFiguresInput& input) {
+Table layer_table(const SinksFiguresInput& input) {
   const SinkSummary& summary = input.result.summary;
   Table table{.caption = str_cat("By layer: attention to ", key_words(input),
                                  ", over samples and heads. Scores are logits, not shares."),
@@ -150,7 +150,7 @@ std::string layer_table(const SinksFiguresInput& input) {
     row.push_back(most ? str_cat(most->key, " (", number_text(most->mass), ")") : "");
     table.rows.push_back(std::move(row));
   }
-  return table_html(table);
+  return table;
 }
 
 OrderedJson view(const char* name, const char* unit, bool is_signed,
@@ -208,7 +208,7 @@ Figure sink_heads_figure(const SinksFiguresInput& input) {
                  view("Scores (logits)", "logit", true, summary.head_score)}},
                {"threshold", input.result.options.threshold},
                {"windows", std::move(windows)}},
-      .details = layer_table(input)};
+      .tables = {layer_table(input)}};
   mark_massive_layers(figure.data, input.me_layer, input.last_massive_layer);
   if (input.me_layer) {
     figure.read +=

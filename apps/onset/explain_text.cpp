@@ -1,0 +1,119 @@
+#include "explain_text.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "onset/base/error.h"
+#include "onset/base/strings.h"
+#include "onset/model/model.h"
+#include "sample_text.h"
+#include "text.h"
+#include "text_file.h"
+
+namespace onset::app {
+namespace {
+
+constexpr std::int64_t sink_sample_length = 64;
+constexpr std::int64_t most_sink_samples = 8;
+
+}  // namespace
+
+void ExperimentTextOptions::declare(CommandLine& line) {
+  line.group("The text of the experiments");
+  line.path(file, "--text", "FILE", "a text file; without it, a built-in sample");
+  line.text(ids, "--text-ids", "1,5,9", "the text as token ids, without BOS");
+  line.integer(tokens, "--text-tokens", "N", "use its first N tokens; 0 is all", 0, INT64_MAX);
+  line.integer(window, "--window", "N",
+               "tokens of a window in which the perplexity is measured, BOS included", 2, 1 << 20);
+}
+
+void ExperimentTextOptions::check() const {
+  if (file.empty() || ids.empty()) return;
+  throw usage_error("--text and --text-ids exclude each other", "leave one of them out");
+}
+
+std::vector<std::int64_t> text_ids(const ExperimentTextOptions& options, PromptEncoder& encoder) {
+  std::vector<std::int64_t> ids;
+  if (!options.ids.empty()) {
+    for (const auto id : parse_ids("--text-ids", options.ids)) ids.push_back(id);
+    return ids;
+  }
+  const std::string text =
+      options.file.empty() ? std::string(sample_text()) : read_text(options.file, "--text");
+  for (const auto id : encoder.tokenizer().encode(text)) ids.push_back(id);
+  return ids;
+}
+
+std::optional<ExperimentText> experiment_text_of(const ExperimentTextOptions& options,
+                                                 const Model& model, PromptEncoder& encoder,
+                                                 const Log& log, Explanation& explanation) {
+  std::vector<std::int64_t> ids;
+  try {
+    ids = text_ids(options, encoder);
+  } catch (const Error& error) {
+    if (!options.file.empty() || !options.ids.empty()) throw;
+    log.warning(str_cat("no text for the experiments (", error.what(),
+                        "): perplexity, sinks and doses are left out; give --text-ids"));
+    return std::nullopt;
+  }
+  for (const auto id : ids) {
+    require_input(id >= 0 && id < model.config().vocabulary, "--text-ids: token id ", id,
+                  " is outside the model's vocabulary of ", model.config().vocabulary);
+  }
+  TextUsed used;
+  used.source = !options.ids.empty()   ? "--text-ids"
+                : options.file.empty() ? "built-in sample"
+                                       : options.file;
+  if (options.tokens > 0 && std::ssize(ids) > options.tokens) {
+    ids.resize(static_cast<std::size_t>(options.tokens));
+    used.shortened = true;
+  }
+  used.tokens = std::ssize(ids);
+  used.windows = {.window = options.window, .bos = encoder.text_bos()};
+  const auto context = model.config().context;
+  if (const auto window = std::min(options.window, used.tokens); context > 0 && window > context) {
+    log.warning(str_cat("windows of ", window, " tokens, more than the model's context of ",
+                        context, ": it was not trained for the rest; see --window"));
+  }
+  const auto length =
+      std::min<std::int64_t>(sink_sample_length, used.tokens + (used.windows.bos ? 1 : 0));
+  auto text = experiment_text(std::move(ids), used.windows, length, most_sink_samples);
+  used.sample_length = length;
+  used.samples = std::ssize(text.samples);
+  explanation.text = used;
+  return text;
+}
+
+void name_vocabulary(PromptEncoder& encoder, Explanation& explanation) {
+  const auto& vocabulary = explanation.result.vocabulary;
+  if (!vocabulary) return;
+  try {
+    const auto& tokenizer = encoder.tokenizer();
+    for (const auto* list : {&vocabulary->small, &vocabulary->largest}) {
+      for (const auto& token : *list) {
+        if (token.id >= tokenizer.vocabulary_size()) continue;
+        explanation.pieces[token.id] = tokenizer.piece_bytes(static_cast<TokenId>(token.id));
+      }
+    }
+  } catch (const Error&) {
+    explanation.pieces.clear();  // ids say it as well
+  }
+}
+
+std::vector<std::size_t> parse_part_names(const std::string& option, const std::string& given,
+                                          const std::vector<std::string>& known) {
+  std::vector<std::size_t> parts;
+  for (const auto& part : split(given, ',')) {
+    const auto name = std::string(trim(part));
+    const auto found = std::find(known.begin(), known.end(), name);
+    if (found == known.end()) {
+      const auto near = nearest(name, known, 1);
+      throw usage_error(str_cat(option, ": there is no part ", quote(name)),
+                        near.empty() ? "parts: " + join(known, ", ") : did_you_mean(near));
+    }
+    parts.push_back(static_cast<std::size_t>(found - known.begin()));
+  }
+  return parts;
+}
+
+}  // namespace onset::app
