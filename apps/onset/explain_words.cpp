@@ -11,19 +11,49 @@
 namespace onset::app {
 namespace {
 
-std::string dims_words(const std::vector<std::int64_t>& dims) {
+bool is_massive(const Explanation& explanation, const TargetToken& token, std::int64_t dim) {
+  const auto& layers = explanation.scan.prompts[token.prompt].layers;
+  const auto& entries =
+      layers[static_cast<std::size_t>(explanation.result.target.layer)].massive_entries;
+  return std::any_of(entries.begin(), entries.end(), [&](const StateEntry& entry) {
+    return entry.token == token.token && entry.dim == dim;
+  });
+}
+
+// "507 (23738)", "247 (1735.8; massive in 3 of 8 prompts, not in this one)".
+std::string dim_words(const Explanation& explanation, std::size_t i) {
+  const auto& target = explanation.result.target;
+  const auto& shown = target.tokens[target.shown];
+  const auto dim = target.dims[i];
+  const auto massive =
+      std::count_if(target.tokens.begin(), target.tokens.end(),
+                    [&](const TargetToken& token) { return is_massive(explanation, token, dim); });
+  std::string text = str_cat(dim, " (", compact(shown.values[i]));
+  const bool here = is_massive(explanation, shown, dim);
+  if (massive == 0 && target.massive) text += "; not massive";
+  if (massive > 0 && massive < std::ssize(target.tokens)) {
+    text += str_cat("; massive in ", massive, " of ", counted(std::ssize(target.tokens), "prompt"),
+                    here ? "" : ", not in this one");
+  }
+  return text + ")";
+}
+
+std::string dims_words(const Explanation& explanation) {
+  const auto& dims = explanation.result.target.dims;
   std::string text = dims.size() == 1 ? "dim " : "dims ";
-  for (std::size_t i = 0; i < dims.size(); ++i) text += str_cat(i == 0 ? "" : ", ", dims[i]);
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    text += i == 0 ? "" : (i + 1 == dims.size() ? " and " : ", ");
+    text += dim_words(explanation, i);
+  }
   return text;
 }
 
 std::vector<std::string> target_words(const Explanation& explanation, const TextStyle& style) {
   const auto& target = explanation.result.target;
   const auto& shown = target.tokens[target.shown];
-  std::string text =
-      str_cat("Explained is ", layer_words(explanation, target.layer), ", ",
-              token_words(explanation, shown, style), ", ", dims_words(target.dims),
-              ", where the state after the layer is ", compact(shown.values.front()), ".");
+  std::string text = str_cat("Explained is ", layer_words(explanation, target.layer), ", ",
+                             token_words(explanation, shown, style), ", ", dims_words(explanation),
+                             "; in brackets the state after the layer.");
   if (target.found) {
     text += str_cat(" Scan found it in ", target.tokens.size(), " of ",
                     counted(std::ssize(explanation.scan.prompts), "prompt"), ".");
@@ -38,6 +68,49 @@ std::vector<std::string> target_words(const Explanation& explanation, const Text
   return {text};
 }
 
+// A sentence for each explained dim; says whether the FFN reads any of them.
+bool dims_read(const NormAnalysis& found, std::vector<std::string>& words) {
+  const auto hidden = std::ssize(found.gain);
+  bool any = false;
+  for (std::size_t i = 0; i < found.massive_dims.size(); ++i) {
+    const auto& dim = found.massive_dims[i];
+    const bool hidden_from_ffn = dim.energy_after < 0.01 * dim.energy_before;
+    any = any || !hidden_from_ffn;
+    if (i >= dims_told) continue;
+    words.push_back(str_cat("In dim ", dim.dim, " the norm reads x = ", compact(dim.x), ", ",
+                            percent(dim.energy_before), " of the token's energy; its gain is ",
+                            compact(dim.gain), " (number ", dim.gain_rank + 1, " of ", hidden,
+                            " by size), which leaves ", percent(dim.energy_after), ". ",
+                            hidden_from_ffn ? "So the FFN does not read what stands in this dim."
+                                            : "So the FFN reads this dim too."));
+  }
+  if (found.massive_dims.size() > dims_told) {
+    words.push_back("Dims: " + more_words(found.massive_dims.size() - dims_told) + ".");
+  }
+  return any;
+}
+
+std::string spread_words(const NormAnalysis& found, bool reads_explained) {
+  const auto& token = found.token;
+  std::string text = str_cat("What the FFN reads", reads_explained ? "" : " instead",
+                             " is spread over about ", about(token.after.participation), " dims (",
+                             about(token.before.participation), " before the gain");
+  if (found.others) text += str_cat("; others ", about(found.others->after.participation));
+  std::string listed;
+  double sum = 0;
+  for (std::size_t i = 0; i < std::min<std::size_t>(4, found.top_dims.size()); ++i) {
+    const auto& dim = found.top_dims[i];
+    sum += dim.energy_after;
+    listed += str_cat(i == 0 ? "" : ", ", dim.dim, " (", percent(dim.energy_after), ", gain ",
+                      compact(dim.gain), ")");
+  }
+  text +=
+      str_cat(sum > 0.5 ? "), most of it in " : "). The largest are ", listed,
+              "; the 16 largest gains hold ", percent(token.after.gain_top16), " of the energy");
+  if (found.others) text += str_cat(", ", percent(found.others->after.gain_top16), " for others");
+  return text + ".";
+}
+
 std::vector<std::string> norm_words(const Explanation& explanation) {
   const auto& norm = explanation.result.norm;
   if (!norm) return {};
@@ -47,39 +120,21 @@ std::vector<std::string> norm_words(const Explanation& explanation) {
   const auto& found = *norm->ffn_norm;
   const auto& token = found.token;
   std::vector<std::string> words;
-  std::string text = str_cat("The gain w of the norm before the FFN makes the massive token ",
-                             compact(token.amplification), " times as long as x_hat");
+  std::string text =
+      str_cat("The gain w of the norm before the FFN makes the ", massive_word(explanation),
+              "token ", compact(token.amplification), " times as long as x_hat");
   if (found.others) {
-    text += str_cat("; the median of the ", found.other_count, " other tokens is ",
-                    compact(found.others->amplification), ", so it is amplified ",
-                    compact(found.relative_amplification), " times as much");
+    text += str_cat(
+        "; the median of the ", found.other_count, " other tokens is ",
+        compact(found.others->amplification), ", so it is ",
+        found.relative_amplification < 1
+            ? str_cat("shortened to ", compact(found.relative_amplification), " of the others")
+            : str_cat("amplified ", compact(found.relative_amplification), " times as much"));
   }
   words.push_back(text + ".");
 
-  const auto hidden = std::ssize(found.gain);
-  for (const auto& dim : found.massive_dims) {
-    const bool hidden_from_ffn = dim.energy_after < 0.01 * dim.energy_before;
-    words.push_back(str_cat("In dim ", dim.dim, " the norm reads x = ", compact(dim.x), ", ",
-                            percent(dim.energy_before), " of the token's energy; its gain is ",
-                            compact(dim.gain), " (number ", dim.gain_rank + 1, " of ", hidden,
-                            " by size), which leaves ", percent(dim.energy_after), ". ",
-                            hidden_from_ffn ? "So the FFN does not read what stands in this dim."
-                                            : "So the FFN reads this dim too."));
-  }
-  std::string read = str_cat("What the FFN reads instead is spread over about ",
-                             compact(token.after.participation), " dims (",
-                             compact(token.before.participation), " before the gain");
-  if (found.others) read += str_cat("; others ", compact(found.others->after.participation));
-  read += "), most of it in ";
-  for (std::size_t i = 0; i < std::min<std::size_t>(4, found.top_dims.size()); ++i) {
-    const auto& dim = found.top_dims[i];
-    read += str_cat(i == 0 ? "" : ", ", dim.dim, " (", percent(dim.energy_after), ", gain ",
-                    compact(dim.gain), ")");
-  }
-  read +=
-      str_cat("; the 16 largest gains hold ", percent(token.after.gain_top16), " of the energy");
-  if (found.others) read += str_cat(", ", percent(found.others->after.gain_top16), " for others");
-  words.push_back(read + ".");
+  const auto explained = dims_read(found, words);
+  words.push_back(spread_words(found, explained));
   const bool concentrates = token.after.participation < token.before.participation;
   words.push_back(str_cat("So the gain ", concentrates ? "concentrates" : "spreads",
                           " the token's energy: its largest 16 dims hold ",
@@ -123,33 +178,51 @@ std::string entry_words(const EntryAttribution& entry) {
                         compact(entry.ffn_difference), ".");
 }
 
-// In a mixture: who of the experts writes it.
+// In a mixture: who of the experts writes it; all of them where they write against each other.
 std::string module_words(const EntryAttribution& entry) {
-  const auto writer = std::max_element(entry.modules.begin(), entry.modules.end(),
-                                       [](const ModulePart& a, const ModulePart& b) {
-                                         return std::abs(a.contribution) < std::abs(b.contribution);
-                                       });
-  return str_cat("Of the ", entry.modules.size(), " modules that the token went through, ",
-                 writer->module, " writes most: ", compact(writer->contribution), " of ",
-                 compact(entry.neuron_sum), ".");
+  auto modules = entry.modules;
+  std::stable_sort(modules.begin(), modules.end(), [](const ModulePart& a, const ModulePart& b) {
+    return std::abs(a.contribution) > std::abs(b.contribution);
+  });
+  const auto& writer = modules.front();
+  std::string text =
+      str_cat("Of the ", modules.size(), " modules that the token went through, ", writer.module,
+              " writes most: ", compact(writer.contribution), " of ", compact(entry.neuron_sum));
+  const bool opposed = std::any_of(modules.begin(), modules.end(), [&](const ModulePart& part) {
+    return part.contribution * writer.contribution < 0;
+  });
+  if (!opposed) return text + ".";
+  text += "; they oppose each other (";
+  for (std::size_t i = 0; i < modules.size(); ++i) {
+    text += str_cat(i == 0 ? "" : ", ", modules[i].module, modules[i].contribution < 0 ? " " : " +",
+                    compact(modules[i].contribution));
+  }
+  return text + ").";
+}
+
+// "layer 11 W_down[507, 1229] = ..", with the module in a mixture.
+std::string super_weight_place(const SuperWeight& found) {
+  return str_cat("layer ", found.layer, found.module == "ffn" ? "" : " " + found.module, " W_down[",
+                 found.dim, ", ", found.neuron, "] = ", compact(found.weight), " (input ",
+                 compact(found.input), ", output ", compact(found.output), ")");
 }
 
 std::string super_weight_words(const SuperWeightResult& found) {
   std::string text;
   for (std::size_t i = 0; i < found.looks.size(); ++i) {
     const auto& look = found.looks[i];
+    const std::string pass =
+        i == 0   ? ""
+        : i == 1 ? " In the pass without the first "
+                 : str_cat(" In the pass without the first ", i == 2 ? "two" : str_cat(i), " ");
     if (!look.found) {
-      text += text.empty() ? "No layer's down projection has both an input and an output above " +
-                                 compact(found.options.threshold) + ": no super weight."
-                           : " Without " + std::string(i > 1 ? "these" : "it") +
-                                 " nothing stands out any more.";
+      text += i == 0 ? "No layer's down projection has both an input and an output above " +
+                           compact(found.options.threshold) + ": no super weight."
+                     : pass + "nothing stands out any more.";
       continue;
     }
-    text += str_cat(i == 0 ? "The super weight is"
-                           : (i == 1 ? " Without it the next is" : " Without these the next is"),
-                    " layer ", look.found->layer, " W_down[", look.found->dim, ", ",
-                    look.found->neuron, "] = ", compact(look.found->weight), " (input ",
-                    compact(look.found->input), ", output ", compact(look.found->output), ").");
+    text += (i == 0 ? "The super weight is " : pass + "the next is ") +
+            super_weight_place(*look.found) + ".";
   }
   return text;
 }
@@ -159,7 +232,9 @@ std::vector<std::string> ffn_words(const Explanation& explanation) {
   if (!ffn) return {};
   std::vector<std::string> words;
   words.reserve(ffn->entries.size());
-  for (const auto& entry : ffn->entries) words.push_back(entry_words(entry));
+  for (std::size_t i = 0; i < std::min(dims_told, ffn->entries.size()); ++i) {
+    words.push_back(entry_words(ffn->entries[i]));
+  }
   if (ffn->entries.front().modules.size() > 1) {
     words.push_back(module_words(ffn->entries.front()));
   }
@@ -169,8 +244,9 @@ std::vector<std::string> ffn_words(const Explanation& explanation) {
   }
   words.push_back(super_weight_words(ffn->super_weights));
   const auto& singular = ffn->singular;
-  words.push_back(str_cat("The largest singular value of that down projection is ",
-                          compact(singular.sigma1 / singular.sigma2),
+  words.push_back(str_cat("The largest singular value of the down projection of ",
+                          singular.module == "ffn" ? "" : singular.module + " of ", "layer ",
+                          singular.layer, " is ", compact(singular.sigma1 / singular.sigma2),
                           " times the second; the token's output lies along the first direction "
                           "with |cos| = ",
                           compact(singular.cosine), " (others ", compact(singular.others_cosine),
@@ -220,7 +296,8 @@ std::vector<std::string> fall_words(const Explanation& explanation) {
   const auto& fall = explanation.result.fall;
   if (!fall) return {};
   if (fall->stages.empty()) {
-    return {str_cat("No layer behind it halves the token's largest entry: after the last, layer ",
+    return {str_cat("No layer behind it halves this token's largest entry from above ",
+                    compact(fall->threshold), " (--min-abs): after the last, layer ",
                     fall->last_layer, ", it is ", compact(fall->last_largest), ".")};
   }
   std::vector<std::string> words;

@@ -20,62 +20,76 @@ const FactorialCell* cell_of(const FactorialResult& result, double a, FfnChange 
   return nullptr;
 }
 
-std::string interaction_words(double value) {
-  if (std::abs(value) < std::log(notable_factor)) {
-    return "each takes its own factor away, whatever the other does";
-  }
-  return value > 0 ? "together they make more than the product of what each makes alone"
-                   : "they overlap: either of the two alone makes most of what both make";
+// An effect of less than this factor is called nil.
+constexpr double nil_factor = 1.1;
+// Effects whose interaction is within this are called independent.
+constexpr double independent = 0.05;
+
+bool within_factor(double value, double factor) {
+  return std::abs(std::log(value)) < std::log(factor);
 }
 
-// Means of a rate over the layers behind the edited one.
-double behind(const std::vector<double>& rates, std::int64_t layer) {
-  double sum = 0;
-  double count = 0;
-  for (auto l = static_cast<std::size_t>(layer) + 1; l < rates.size(); ++l) {
-    if (std::isnan(rates[l])) continue;
-    sum += rates[l];
-    count += 1;
+std::string change_words(FfnChange change) {
+  switch (change) {
+    case FfnChange::normalised:
+      return "normalising the product";
+    case FfnChange::clamped:
+      return "clamping the product";
+    default:
+      return "capping the output";
   }
-  return count > 0 ? sum / count : std::nan("");
 }
 
-const DoseCondition* condition_of(const DoseResult& dose, const std::string& name,
-                                  std::optional<double> value = std::nullopt) {
-  for (const auto& condition : dose.conditions) {
-    if (condition.name == name && condition.dose == value) return &condition;
+std::string times(double factor) { return "x" + compact(factor); }
+
+// What changing the norm and the FFN alone and together makes of M.
+struct Effects {
+  double gain = 1;
+  double ffn = 1;
+  double both = 1;
+};
+
+// One of them has no effect of its own, the other has.
+std::string single_effect(const std::string& nil, double nil_value, const std::string& other,
+                          double value, double both) {
+  std::string text = str_cat(
+      nil, " alone does nothing (", times(nil_value), "), ", other,
+      value < 0.5 ? " does all (" : (value < 1 ? " takes some of it (" : " makes M larger ("),
+      times(value), "), ");
+  const double ratio = both / value;
+  if (within_factor(ratio, notable_factor)) {
+    const double deviation = 100 * std::abs(ratio - 1);
+    return text + str_cat("and together they do the same within ",
+                          std::max<std::int64_t>(1, std::llround(std::ceil(deviation))), " %");
   }
-  return nullptr;
+  return text + str_cat("but together they make ", times(both));
 }
 
-// How the sinks behind the layer respond, beside the controls.
-std::string verdict_words(const DoseResult& dose) {
-  const auto rate = [&](const DoseCondition* condition) {
-    return condition == nullptr ? std::nan("")
-                                : behind(condition->text.sinks.layer_rate, dose.layer);
-  };
-  const double full = rate(condition_of(dose, "dose", 1.0));
-  const double none = rate(condition_of(dose, "dose", 0.0));
-  const double control = std::max(std::abs(full - rate(condition_of(dose, "control_dim"))),
-                                  std::abs(full - rate(condition_of(dose, "control_token"))));
-  if (std::isnan(full - none)) return "The sinks behind the layer could not be measured.";
-  const std::string change = str_cat(
-      "Without the massive entries the sink rate behind the layer "
-      "goes from ",
-      percent(full), " to ", percent(none), ", with the controls by at most ", percent(control),
-      ": ");
-  if (full - none < std::max(0.05, 2 * control)) {
-    return change + "the sinks hardly respond to them.";
+std::string interaction_words(const Effects& effects, FfnChange change) {
+  const std::string gain = "flattening the gain";
+  const std::string ffn = change_words(change);
+  const bool gain_nil = within_factor(effects.gain, nil_factor);
+  const bool ffn_nil = within_factor(effects.ffn, nil_factor);
+  if (gain_nil && ffn_nil) {
+    return str_cat("neither ", gain, " (", times(effects.gain), ") nor ", ffn, " (",
+                   times(effects.ffn), ") does anything alone; together they make ",
+                   times(effects.both));
   }
-  return change + (none > 0.5 * full
-                       ? "they are one cause of the sinks, and most sinks remain without them."
-                       : "they are what most of these sinks rest on.");
-}
-
-std::string response_words(const DoseCondition& condition, std::int64_t layer) {
-  return str_cat("sink rate behind the layer ",
-                 percent(behind(condition.text.sinks.layer_rate, layer)), ", perplexity ",
-                 compact(condition.text.perplexity));
+  if (gain_nil) return single_effect(gain, effects.gain, ffn, effects.ffn, effects.both);
+  if (ffn_nil) return single_effect(ffn, effects.ffn, gain, effects.gain, effects.both);
+  const std::string alone = str_cat(gain, " alone makes ", times(effects.gain), ", ", ffn,
+                                    " alone ", times(effects.ffn), ", both ", times(effects.both));
+  const double interaction = effects.both / (effects.gain * effects.ffn);
+  const bool fall = effects.gain < 1 && effects.ffn < 1;
+  if (std::abs(interaction - 1) <= independent) {
+    return alone + (fall ? ": each takes its own factor away, whatever the other does"
+                         : ": each has its own factor, whatever the other does");
+  }
+  if (!fall || within_factor(interaction, notable_factor)) return alone;
+  return alone +
+         (interaction > 1
+              ? ": they overlap, and either change alone already does much of what both do"
+              : ": together the changes take more away than the product of what each takes alone");
 }
 
 }  // namespace
@@ -85,13 +99,13 @@ std::string ffn_change_words(FfnChange change) {
     case FfnChange::as_is:
       return "as is";
     case FfnChange::normalised:
-      return "product normalised";
+      return "normalised";
     case FfnChange::clamped:
-      return "product clamped";
+      return "clamped";
     case FfnChange::capped:
       break;
   }
-  return "output capped";
+  return "capped";
 }
 
 std::vector<std::string> factorial_words(const Explanation& explanation) {
@@ -101,15 +115,15 @@ std::vector<std::string> factorial_words(const Explanation& explanation) {
   const auto& plain = *cell_of(found, 1.0, FfnChange::as_is);
   std::vector<std::string> words;
   std::string text =
-      str_cat("As it is, the largest |x| after the layer is ", compact(plain.at_layer), ".");
+      str_cat("As it is, M (the largest |x|) after the layer is ", compact(plain.at_layer), ".");
   if (const auto* flat = cell_of(found, 0.0, FfnChange::as_is)) {
     text += str_cat(" With the gain flattened to its mean it is ", compact(flat->at_layer), ";");
   }
   for (const auto change : {FfnChange::normalised, FfnChange::clamped, FfnChange::capped}) {
     const auto* cell = cell_of(found, 1.0, change);
     if (cell == nullptr) continue;
-    text += str_cat(change == FfnChange::normalised ? " with the " : ", ", ffn_change_words(change),
-                    " ", compact(cell->at_layer));
+    text += str_cat(change == FfnChange::normalised ? " with the FFN " : ", ",
+                    ffn_change_words(change), " ", compact(cell->at_layer));
     if (const auto* both = cell_of(found, 0.0, change)) {
       text += str_cat(" (both: ", compact(both->at_layer), ")");
     }
@@ -118,22 +132,30 @@ std::vector<std::string> factorial_words(const Explanation& explanation) {
   if (const auto* flat = cell_of(found, 0.0, FfnChange::as_is)) {
     words.emplace_back(
         plain.at_layer < notable_factor * flat->at_layer
-            ? "The massive value does not need the shape of the gain: flattened, it stays."
-            : "The massive value needs the shape of the gain: flattened, most of it is gone.");
+            ? str_cat("The ", massive_word(explanation),
+                      "value does not need the shape of the gain: flattened, it stays.")
+            : str_cat("The ", massive_word(explanation),
+                      "value needs the shape of the gain: flattened, most of it is gone."));
   }
   for (const auto& interaction : found.interactions) {
     if (interaction.a != 0.0) continue;
-    words.push_back(str_cat("Interaction of the flattened gain with the FFN's ",
-                            ffn_change_words(interaction.ffn), ": ", compact(interaction.value),
-                            ", a factor of ", compact(std::exp(interaction.value)), "; ",
-                            interaction_words(interaction.value), "."));
+    const auto effect = [&](double of, FfnChange ffn) {
+      return cell_of(found, of, ffn)->at_layer / plain.at_layer;
+    };
+    const Effects effects{.gain = effect(0.0, FfnChange::as_is),
+                          .ffn = effect(1.0, interaction.ffn),
+                          .both = effect(0.0, interaction.ffn)};
+    words.push_back(str_cat("Gain flattened and FFN ", ffn_change_words(interaction.ffn), ": ",
+                            interaction_words(effects, interaction.ffn), " (interaction ",
+                            compact(interaction.value), ", a factor of ",
+                            compact(std::exp(interaction.value)), ")."));
   }
   if (!found.norm_can_change) {
     words.emplace_back("Without a norm before the FFN only the FFN can be changed.");
   }
   words.emplace_back(
-      "Flattening and normalising change every token of the layer, not the massive one alone: a "
-      "worse perplexity is then no sign that the massive value was needed. The doses say that.");
+      "Flattening and normalising change every token of the layer, not this one alone: a "
+      "worse perplexity is then no sign that the value was needed. The doses say that.");
   return words;
 }
 
@@ -169,43 +191,6 @@ std::vector<std::string> vocabulary_words(const Explanation& explanation, const 
   return {text, str_cat(judged,
                         ". This says what a token does there and alone, not what it does elsewhere "
                         "or behind a BOS.")};
-}
-
-std::vector<std::string> dose_words(const Explanation& explanation) {
-  const auto& dose = explanation.result.dose;
-  if (!dose) return {};
-  const auto& found = *dose;
-  std::vector<std::string> words;
-  std::string text = "With the massive entries ";
-  bool first = true;
-  for (const auto& condition : found.conditions) {
-    if (!condition.dose) continue;
-    text += str_cat(first ? "" : "; ",
-                    *condition.dose == 1.0 ? std::string("as they are")
-                                           : str_cat("times ", compact(*condition.dose)),
-                    ": ", response_words(condition, found.layer));
-    first = false;
-  }
-  words.push_back(text + ".");
-  if (const auto* mean = condition_of(found, "mean")) {
-    words.push_back(str_cat("Set to their mean over the prompts (", compact(found.mean.front()),
-                            "): ", response_words(*mean, found.layer),
-                            ". Where this changes little, the entries' exact values carry "
-                            "next to no information: the model needs them as a constant."));
-  }
-  const auto* dim = condition_of(found, "control_dim");
-  const auto* token = condition_of(found, "control_token");
-  if (dim != nullptr && token != nullptr) {
-    words.push_back(str_cat("Controls: dim ", found.control_dim,
-                            " of the same token set to 0: ", response_words(*dim, found.layer),
-                            "; the same dims of token ", found.control_position,
-                            " set to 0: ", response_words(*token, found.layer), "."));
-  }
-  words.push_back(verdict_words(found));
-  words.emplace_back(
-      "This holds for the text, the heads' threshold and the model as trained: another training "
-      "may make sinks without such entries, and what the perplexity is lost for is not shown.");
-  return words;
 }
 
 }  // namespace onset::app

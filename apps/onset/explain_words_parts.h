@@ -1,6 +1,8 @@
 // Pieces of the words of `onset explain`.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -13,12 +15,36 @@ namespace onset::app {
 // "token 0 ("My") of prompt 0".
 [[nodiscard]] std::string token_words(const Explanation& explanation, const TargetToken& token,
                                       const TextStyle& style);
-// "as is", "product normalised", ..
+// "massive " where the explained entry is massive, else nothing: "the massive token", "the token".
+[[nodiscard]] std::string massive_word(const Explanation& explanation);
+// "12 to 15, 20" of ascending numbers.
+[[nodiscard]] std::string ranges(const std::vector<std::int64_t>& numbers);
+// As compact(), but whole from 10 on.
+[[nodiscard]] std::string about(double value);
+// As compact(), but "8.08e6" from 100,000 on.
+[[nodiscard]] std::string perplexity_text(double value);
+// "neuron 3" or, in a mixture, "experts.1 3".
+[[nodiscard]] std::string neuron_name(const NeuronPart& neuron);
+// Of more than this many explained dims the rest is left to the JSON.
+inline constexpr std::size_t dims_told = 3;
+// "and 4 more (--json)".
+[[nodiscard]] std::string more_words(std::size_t count);
+// The layers behind the edited one, by how much their sink rate differs between doses, the largest
+// difference first.
+[[nodiscard]] std::vector<std::size_t> layers_by_change(const DoseResult& dose);
+[[nodiscard]] std::string condition_name(const DoseResult& dose, const DoseCondition& condition);
+
+// "as is", "normalised", ..
 [[nodiscard]] std::string ffn_change_words(FfnChange change);
 
 [[nodiscard]] std::vector<std::string> factorial_words(const Explanation& explanation);
 [[nodiscard]] std::vector<std::string> vocabulary_words(const Explanation& explanation,
                                                         const TextStyle& style);
 [[nodiscard]] std::vector<std::string> dose_words(const Explanation& explanation);
+
+// Rows of part 3, 5 and 6.
+[[nodiscard]] std::string factorial_rows(const FactorialResult& factorial);
+[[nodiscard]] std::string vocabulary_rows(const VocabularyResult& vocabulary);
+[[nodiscard]] std::string dose_rows(const DoseResult& dose);
 
 }  // namespace onset::app

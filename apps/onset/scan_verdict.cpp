@@ -26,15 +26,24 @@ std::string token_name(const EncodedPrompt& prompt, std::int64_t token, const Te
   return text;
 }
 
-// "its FFN (100.0 %)": the larger part of what the block added, with its share.
-std::string writer_text(const Stage& stage) {
+// "its FFN (100.0 %)", "its attention": the part of what the block added, with its share.
+std::string part_text(const Stage& stage, bool ffn) {
+  const auto& share = ffn ? stage.ffn_share : stage.attn_share;
+  const std::string expert = ffn ? main_expert(stage) : "";
+  std::string text = ffn ? "its FFN" : "its attention";
+  if (share)
+    text += str_cat(" (", percent(*share), expert.empty() ? "" : ", most of it ", expert, ")");
+  if (!share && !expert.empty()) text += ", most of it " + expert;
+  return text;
+}
+
+// "LEAD by its FFN (100.0 %)": the larger part; both of them where neither has 60 %, without the
+// lead.
+std::string writer_text(const Stage& stage, const std::string& lead) {
   const bool ffn = std::abs(stage.ffn_out) >= std::abs(stage.attn_out);
   const auto& share = ffn ? stage.ffn_share : stage.attn_share;
-  std::string text = ffn ? "its FFN" : "its attention";
-  if (share) text += str_cat(" (", percent(*share), ")");
-  const std::string expert = ffn ? main_expert(stage) : "";
-  if (!expert.empty()) text += ", most of it " + expert;
-  return text;
+  if (!share || *share > 0.6 || *share < 0.4) return lead + "by " + part_text(stage, ffn);
+  return "half by " + part_text(stage, false) + ", half by " + part_text(stage, true);
 }
 
 // What "times" counts: "10587 times the layer's median".
@@ -86,7 +95,7 @@ std::string birth_sentence(const ModelScan& scan, const PromptScan& prompt,
       token_name(encoded, layer.largest.token, style), " reaches ", compact(layer.largest.value),
       " in dimension ", layer.largest.dim, ", ", ratio_text(layer));
   if (const auto* stage = stage_at(prompt, me, StageKind::rise)) {
-    text += ", written by " + writer_text(*stage);
+    text += ", written " + writer_text(*stage, "");
   } else {
     text += ", without doubling in this one layer";
   }
@@ -123,7 +132,7 @@ std::string end_sentence(const ScanResult& result, const PromptScan& prompt) {
   if (const auto* fall = stage_at(prompt, last + 1, StageKind::fall)) {
     return str_cat("They last to ", where, "; layer ", fall->layer, " takes token ", fall->token,
                    " in dimension ", fall->dim, " from ", compact(fall->resid_pre), " to ",
-                   compact(fall->resid_post()), ", most of it by ", writer_text(*fall), ".");
+                   compact(fall->resid_post()), ", ", writer_text(*fall, "most of it "), ".");
   }
   // Nothing takes them away: the median has grown, or the entry has shrunk a little.
   const auto& next = prompt.layers[static_cast<std::size_t>(last + 1)];
@@ -143,7 +152,7 @@ std::string rise_sentence(const PromptScan& prompt) {
   return str_cat("The largest rise is in ", block_text(largest->layer, prompt.layers.size()),
                  ": the largest entry of token ", largest->token, " goes from ",
                  compact(largest->before), " to ", compact(largest->after), ", in dimension ",
-                 largest->dim, ", written by ", writer_text(*largest), ".");
+                 largest->dim, ", written ", writer_text(*largest, ""), ".");
 }
 
 // Why there is no ME layer, and what comes nearest.

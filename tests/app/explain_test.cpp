@@ -60,7 +60,15 @@ TEST(Explain, AnswersAllPartsForThePlantedLayer) {
   EXPECT_NEAR(entry["neuron_sum"].get<double>(), entry["ffn_out"].get<double>(), 3e-6 * largest);
   EXPECT_EQ(found["factorial"]["cells"].size(), 12U);
   EXPECT_EQ(found["factorial"]["interactions"].size(), 6U);
-  EXPECT_EQ(found["dose"]["conditions"].size(), 7U);
+  EXPECT_EQ(found["dose"]["conditions"].size(), 8U);
+  EXPECT_EQ(found["dose"]["removed_writes"], OrderedJson::array({"ffn_out"}));
+  for (const auto& condition : found["dose"]["conditions"]) {
+    const auto& rates = condition["text"]["layer_sink_rate"];
+    double sum = 0;
+    for (std::size_t l = 2; l < rates.size(); ++l) sum += rates[l].get<double>();
+    const auto behind = static_cast<double>(rates.size() - 2);
+    EXPECT_NEAR(condition["sink_rate_behind"].get<double>(), sum / behind, 1e-12);
+  }
   EXPECT_EQ(found["text"]["tokens"], 20);
   EXPECT_EQ(found["text"]["source"], "--text-ids");
   const auto& counts = found["vocabulary"]["counts"];
@@ -110,6 +118,38 @@ TEST(Explain, TakesWhatIsNamed) {
   const auto table = explain("llama", {"--layer", "1", "--only", "norm,ffn,fall"});
   ASSERT_EQ(table.code, 0) << table.error;
   EXPECT_NE(unwrapped(table.out).find("there is no massive entry there"), std::string::npos);
+}
+
+// Stages and falls are those of the token that is named, and not of the massive one.
+TEST(Explain, FollowsTheTokenThatIsNamed) {
+  const auto outcome =
+      explain("llama_me", {"--layer", "1", "--token", "3", "--only", "ffn,fall", "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.error;
+  const auto found = outcome.json();
+  ASSERT_EQ(found["target"]["token"], 3);
+  for (const auto& stages : {found["ffn"]["stages"], found["fall"]["stages"]}) {
+    for (const auto& stage : stages) {
+      EXPECT_EQ(stage["stage"]["token"], 3);
+      EXPECT_EQ(stage["entry"]["token"], 3);
+    }
+  }
+  const auto& massive = found["prompts"][0]["stages"];
+  ASSERT_FALSE(massive.empty());
+  EXPECT_EQ(massive[0]["token"], 0);
+  // With a lower threshold the same token has stages, whose values follow from its own states.
+  const auto lower = explain("llama_me", {"--layer", "1", "--token", "3", "--only", "ffn,fall",
+                                          "--min-abs", "0.01", "--min-ratio", "3", "--json"});
+  ASSERT_EQ(lower.code, 0) << lower.error;
+  const auto document = lower.json();
+  std::size_t seen = 0;
+  for (const auto& stages : {document["ffn"]["stages"], document["fall"]["stages"]}) {
+    for (const auto& stage : stages) {
+      ++seen;
+      EXPECT_EQ(stage["stage"]["token"], 3);
+      EXPECT_EQ(stage["entry"]["resid_post"], stage["stage"]["resid_post"]);
+    }
+  }
+  EXPECT_GT(seen, 0U);
 }
 
 TEST(Explain, RefusesPlacesThatAreNotThere) {
@@ -162,7 +202,9 @@ TEST(Explain, TellsTheStoryOfSmollm2) {
   const auto words = unwrapped(outcome.out);
   for (const auto* part :
        {"layer 11 (block 12 of 30)", "In dim 507 the FFN adds 23687", "neuron 1229 17169",
-        "neuron 1487 6434", "the FFN does not read what stands in this dim",
+        "neuron 1487 6434", "What the FFN reads instead is spread over about 145 dims (73 before",
+        "The largest are", "down projection of layer 11 is", "In the pass without the first two",
+        "the FFN does not read what stands in this dim",
         "Layer 28 takes dim 507 from 23354 to 9055", "the FFN reads the massive value",
         "W_down[507, 1229]"}) {
     EXPECT_NE(words.find(part), std::string::npos) << part << "\n" << outcome.out;

@@ -64,15 +64,19 @@ class Smollm2Dose : public ::testing::Test {
 TEST_F(Smollm2Dose, SinksBehindTheLayerFollowTheDoseAndControlsDoNot) {
   ASSERT_EQ(question_.text.samples.size(), 2U);
   const DoseResult found = run_doses(*model_, question_);
-  ASSERT_EQ(found.conditions.size(), 7U);
+  ASSERT_EQ(found.conditions.size(), 8U);
   const DoseCondition& full = found.conditions[0];
   const DoseCondition& none = found.conditions[3];
   const DoseCondition& mean = found.conditions[4];
-  const DoseCondition& dim = found.conditions[5];
-  const DoseCondition& token = found.conditions[6];
+  const DoseCondition& removed = found.conditions[5];
+  const DoseCondition& dim = found.conditions[6];
+  const DoseCondition& token = found.conditions[7];
   EXPECT_EQ(full.dose, 1.0);
   EXPECT_EQ(none.dose, 0.0);
   EXPECT_EQ(mean.name, "mean");
+  EXPECT_EQ(removed.name, "block_write");
+  EXPECT_GT(none.state_norm, 5 * none.others_state_norm) << "zeroing one dim leaves a long state";
+  EXPECT_LT(removed.state_norm, none.state_norm);
   const auto rate = [](const DoseCondition& condition, std::size_t layer) {
     return condition.text.sinks.layer_rate[layer];
   };
@@ -87,6 +91,57 @@ TEST_F(Smollm2Dose, SinksBehindTheLayerFollowTheDoseAndControlsDoNot) {
   EXPECT_GT(none.text.perplexity, 100 * full.text.perplexity);
   EXPECT_NEAR(mean.text.perplexity / full.text.perplexity, 1, 0.05);
   EXPECT_NEAR(dim.text.perplexity / full.text.perplexity, 1, 0.1);
+}
+
+// The removed write against a pass in which ffn_out (and attn_out) of that token is set to zero at
+// its own site, and the state's norm by its definition.
+TEST(Dose, RemovesTheBlocksWholeWrite) {
+  const Model model = Model::open(onset::testing::data("models/llama_me"));
+  const c10::InferenceMode inference;
+  const std::vector<std::int64_t> ids{5, 9, 3, 40, 7, 21};
+  for (const bool attention : {false, true}) {
+    DoseQuestion question;
+    question.entries = {.layer = 1, .dims = {22}};
+    question.mean = {100.0};
+    question.doses = {1.0};
+    question.attention_writes = attention;
+    question.text.ids = ids;
+    question.text.samples = {ids};
+    const DoseResult found = run_doses(model, question);
+    ASSERT_EQ(found.conditions.size(), 5U);
+    EXPECT_EQ(found.attention_removed, attention);
+    const DoseCondition& removed = found.conditions[2];
+    ASSERT_EQ(removed.name, "block_write");
+
+    const auto zero_row = [](const SiteContext&, const at::Tensor& tensor) {
+      at::Tensor edited = tensor.clone();
+      edited.select(0, 0).zero_();
+      return edited;
+    };
+    const std::int64_t layers = model.config().layer_count();
+    Hooks hooks(layers);
+    SiteSet ffn(layers);
+    ffn.add({SiteKind::ffn_out, 1});
+    hooks.intervene(ffn, zero_row);
+    if (attention) {
+      SiteSet attn(layers);
+      attn.add({SiteKind::attn_out, 1});
+      hooks.intervene(attn, zero_row);
+    }
+    at::Tensor state;
+    SiteSet post(layers);
+    post.add({SiteKind::resid_post, 1});
+    hooks.observe(post, [&](const SiteContext&, const at::Tensor& tensor) { state = tensor; });
+    const TextScore score = score_text(model, ids, {}, &hooks);
+    EXPECT_NEAR(removed.text.perplexity, score.perplexity(), 1e-9 * score.perplexity());
+    const std::vector<SequenceInput> batch{{.ids = ids}};
+    static_cast<void>(model.decoder().forward(batch, LogitRows::none, &hooks));
+    const at::Tensor norms = state.to(at::kDouble).norm(2, 1);
+    EXPECT_NEAR(removed.state_norm, norms[0].item<double>(), 1e-9 * removed.state_norm);
+    EXPECT_NEAR(removed.others_state_norm, norms.narrow(0, 1, 5).median().item<double>(),
+                1e-9 * removed.others_state_norm);
+    EXPECT_LT(removed.state_norm, found.conditions[0].state_norm);
+  }
 }
 
 // The readings of keys and values, by their definition from the captured tensors.

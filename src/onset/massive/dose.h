@@ -22,6 +22,8 @@ struct DoseQuestion {
   std::int64_t control_position = 1;  // another token
   ExperimentText text;
   SinkOptions sinks;
+  // Attention writes the entries: with the FFN's write its own is removed too.
+  bool attention_writes = false;
 };
 
 // The key of one layer beside the other keys; means over samples and heads.
@@ -35,10 +37,15 @@ struct KeyReading {
 };
 
 struct DoseCondition {
-  // "dose" (with `dose`), "mean", "control_dim", "control_token".
+  // "dose" (with `dose`), "mean", "block_write" (all that the block writes to the token removed),
+  // "control_dim", "control_token".
   std::string name;
   std::optional<double> dose;
   TextMeasure text;
+  // |x|_2 of the token after the edited layer, and the median of the other tokens; means over
+  // samples.
+  double state_norm = 0;
+  double others_state_norm = 0;
   std::vector<KeyReading> keys;  // [L]
 };
 
@@ -50,6 +57,7 @@ struct DoseResult {
   std::vector<double> mean;
   std::int64_t control_dim = 0;
   std::int64_t control_position = 0;
+  bool attention_removed = false;  // under "block_write", beside ffn_out
   std::vector<DoseCondition> conditions;
 };
 

@@ -4,6 +4,7 @@
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "onset/model/batches.h"
@@ -53,6 +54,17 @@ TextMeasure measure_text(const Model& model, const ExperimentText& text, const S
   }
   result.sinks = summarise(meter.sequences(), sinks.threshold);
   return result;
+}
+
+double sinks_behind(const SinkSummary& sinks, std::int64_t layer) {
+  double sum = 0;
+  double count = 0;
+  for (auto l = static_cast<std::size_t>(layer) + 1; l < sinks.layer_rate.size(); ++l) {
+    if (std::isnan(sinks.layer_rate[l])) continue;
+    sum += sinks.layer_rate[l];
+    count += 1;
+  }
+  return count > 0 ? sum / count : std::nan("");
 }
 
 PromptMeasure measure_prompt(const Model& model, const std::vector<std::int64_t>& ids,

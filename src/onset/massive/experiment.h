@@ -43,6 +43,9 @@ struct TextMeasure {
                                        const SinkOptions& sinks, const Installer& install,
                                        const Installer& also = {});
 
+// The sink rate of the layers behind that one: the mean over those that have a rate; NaN without.
+[[nodiscard]] double sinks_behind(const SinkSummary& sinks, std::int64_t layer);
+
 // The largest |entry| of a prompt after each layer, and one entry's value.
 struct PromptMeasure {
   std::vector<double> largest;   // [L], of all tokens and dims

@@ -3,6 +3,9 @@
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
 
+#include <cmath>
+#include <utility>
+
 #include "onset/massive/block_rows.h"
 #include "onset/model/model.h"
 
@@ -17,6 +20,7 @@ struct Setting {
   const ExplainOptions& options;
   const ExplainTarget& target;
   const Log& log;
+  std::vector<Stage> stages = {};  // of the shown token
 
   [[nodiscard]] const TargetToken& shown() const { return target.tokens[target.shown]; }
   [[nodiscard]] const PromptScan& shown_prompt() const { return scan.prompts[shown().prompt]; }
@@ -37,10 +41,18 @@ bool is_fall_behind(const Stage& stage, std::int64_t layer) {
   return stage.kind == StageKind::fall && stage.layer > layer;
 }
 
+// Those of the scan are of the token with the largest entry, which may be another.
+std::vector<Stage> shown_stages(const Setting& setting) {
+  const PromptScan& prompt = setting.shown_prompt();
+  const std::int64_t token = setting.shown().token;
+  if (!prompt.stages.empty() && prompt.stages.front().token == token) return prompt.stages;
+  return token_stages(setting.model, {prompt.text, prompt.ids}, token, setting.scan.options);
+}
+
 std::vector<StageAttribution> attribute_stages(const Setting& setting, bool falls_behind) {
   std::vector<StageAttribution> result;
   std::vector<EntryPlace> places;
-  for (const Stage& stage : setting.shown_prompt().stages) {
+  for (const Stage& stage : setting.stages) {
     if (is_fall_behind(stage, setting.target.layer) != falls_behind) continue;
     result.push_back({.stage = stage, .entry = {}});
     places.push_back({.layer = stage.layer, .token = stage.token, .dim = stage.dim});
@@ -70,6 +82,7 @@ FfnResult explain_ffn(const Setting& setting) {
 FallResult explain_fall(const Setting& setting) {
   FallResult result;
   result.stages = attribute_stages(setting, true);
+  result.threshold = setting.scan.options.min_abs;
   result.last_layer = setting.model.config().layer_count() - 1;
   const c10::InferenceMode inference;
   const std::vector<BlockPlace> last{{.layer = result.last_layer, .token = setting.shown().token}};
@@ -104,6 +117,18 @@ std::int64_t control_dim(const Setting& setting) {
   return sizes.argmax().item<std::int64_t>();
 }
 
+// Does attention, and not the FFN, write most of the shown entry?
+bool attention_writes(const Setting& setting) {
+  const c10::InferenceMode inference;
+  const std::vector<BlockPlace> place{
+      {.layer = setting.target.layer, .token = setting.shown().token}};
+  const BlockRow row =
+      std::move(capture_block_rows(setting.model, setting.shown_prompt().ids, place).front());
+  const std::int64_t dim = setting.target.dims.front();
+  return std::fabs(row.value(SiteKind::attn_out, dim)) >
+         std::fabs(row.value(SiteKind::ffn_out, dim));
+}
+
 DoseResult explain_dose(const Setting& setting) {
   DoseQuestion question;
   question.entries = {.layer = setting.target.layer,
@@ -115,6 +140,7 @@ DoseResult explain_dose(const Setting& setting) {
   question.control_dim = control_dim(setting);
   question.sinks = setting.sinks();
   question.control_position = question.sinks.key + 1;
+  question.attention_writes = attention_writes(setting);
   question.text = *setting.text;
   return run_doses(setting.model, question, setting.log);
 }
@@ -126,8 +152,9 @@ ExplainResult explain(const Model& model, const ScanResult& scan, const ExplainT
                       const Log& log) {
   ExplainResult result;
   result.target = target;
-  const Setting setting{model, scan, text, options, result.target, log};
+  Setting setting{model, scan, text, options, result.target, log};
   const ExplainParts& parts = options.parts;
+  if (parts.ffn || parts.fall) setting.stages = shown_stages(setting);
   if (parts.norm) {
     result.norm = analyse_norms(model,
                                 {.layer = result.target.layer,

@@ -62,7 +62,7 @@ struct ExplainTarget {
   double threshold = 0;
 };
 
-// A stage of the shown prompt and who wrote it.
+// A stage of the shown token and who wrote it.
 struct StageAttribution {
   Stage stage;
   EntryAttribution entry;
@@ -79,6 +79,7 @@ struct FallResult {
   std::vector<StageAttribution> stages;  // falls behind the layer; may be empty
   std::int64_t last_layer = 0;
   double last_largest = 0;  // max |x| of the token after the last block
+  double threshold = 0;     // what the entry must exceed before a fall
 };
 
 struct ExplainResult {

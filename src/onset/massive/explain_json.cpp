@@ -214,6 +214,7 @@ OrderedJson fall_json(const std::optional<FallResult>& fall) {
   if (!fall) return nullptr;
   return {{"stages", array_json(fall->stages, stage_attribution_json)},
           {"last_layer", fall->last_layer},
+          {"threshold", finite_or_null(fall->threshold)},
           {"last_largest", finite_or_null(fall->last_largest)}};
 }
 

@@ -1,5 +1,7 @@
 // The JSON of explain's experiments: factorial, vocabulary, doses.
 
+#include <utility>
+
 #include "onset/massive/explain_json.h"
 #include "onset/massive/explain_json_parts.h"
 
@@ -15,13 +17,15 @@ OrderedJson text_json(const TextMeasure& text) {
           {"layer_alpha", numbers_json(text.sinks.layer_alpha)}};
 }
 
-OrderedJson cell_json(const FactorialCell& cell) {
+OrderedJson cell_json(const FactorialCell& cell, std::int64_t layer) {
   return {{"norm_a", cell.a},
           {"ffn", ffn_change_name(cell.ffn)},
           {"max_abs", finite_or_null(cell.at_layer)},
           {"token_max_abs", finite_or_null(cell.of_token)},
           {"later_max_abs", finite_or_null(cell.later)},
           {"layer_max_abs", numbers_json(cell.by_layer)},
+          {"sink_rate_behind", cell.text ? finite_or_null(sinks_behind(cell.text->sinks, layer))
+                                         : OrderedJson(nullptr)},
           {"text", cell.text ? text_json(*cell.text) : OrderedJson(nullptr)}};
 }
 
@@ -38,10 +42,13 @@ OrderedJson key_json(const KeyReading& key) {
           {"others_query_cosine", finite_or_null(key.others_query_cosine)}};
 }
 
-OrderedJson condition_json(const DoseCondition& condition) {
+OrderedJson condition_json(const DoseCondition& condition, std::int64_t layer) {
   return {{"name", condition.name},
           {"dose", number_or_null(condition.dose)},
+          {"sink_rate_behind", finite_or_null(sinks_behind(condition.text.sinks, layer))},
           {"text", text_json(condition.text)},
+          {"state_norm", finite_or_null(condition.state_norm)},
+          {"others_state_norm", finite_or_null(condition.others_state_norm)},
           {"keys", array_json(condition.keys, key_json)}};
 }
 
@@ -52,7 +59,10 @@ OrderedJson factorial_json(const std::optional<FactorialResult>& factorial) {
   return {{"layer", factorial->layer},
           {"norm_can_change", factorial->norm_can_change},
           {"cap", factorial->cap},
-          {"cells", array_json(factorial->cells, cell_json)},
+          {"cells", array_json(factorial->cells,
+                               [&](const FactorialCell& cell) {
+                                 return cell_json(cell, factorial->layer);
+                               })},
           {"interactions", array_json(factorial->interactions, [](const Interaction& interaction) {
              return OrderedJson{{"norm_a", interaction.a},
                                 {"ffn", ffn_change_name(interaction.ffn)},
@@ -79,6 +89,8 @@ OrderedJson vocabulary_json(const std::optional<VocabularyResult>& vocabulary) {
 
 OrderedJson dose_json(const std::optional<DoseResult>& dose) {
   if (!dose) return nullptr;
+  OrderedJson removed = OrderedJson::array({"ffn_out"});
+  if (dose->attention_removed) removed.push_back("attn_out");
   return {{"layer", dose->layer},
           {"dims", dose->dims},
           {"position", integer_or_null(dose->position)},
@@ -86,7 +98,10 @@ OrderedJson dose_json(const std::optional<DoseResult>& dose) {
           {"mean", numbers_json(dose->mean)},
           {"control_dim", dose->control_dim},
           {"control_position", dose->control_position},
-          {"conditions", array_json(dose->conditions, condition_json)}};
+          {"removed_writes", std::move(removed)},
+          {"conditions", array_json(dose->conditions, [&](const DoseCondition& condition) {
+             return condition_json(condition, dose->layer);
+           })}};
 }
 
 }  // namespace onset

@@ -49,8 +49,10 @@ struct FactorialCell {
 };
 
 // log M11 - log M10 - log M01 + log M00 of M after the block, 1 = as it is, first the norm. 0: each
-// change takes its own factor away, whatever the other does. Above 0: together they make more than
-// the product of what each makes alone. Below 0: either alone does most of it.
+// change has its own factor, whatever the other does. Above 0: norm and FFN as they are make more
+// together than the product of what each makes alone, and either change alone takes most of that
+// away. Below 0: either of them as it is still makes most of it. Where a change does nothing alone,
+// it says nothing but how far the other's effect is the same with both.
 struct Interaction {
   double a = 0;
   FfnChange ffn = FfnChange::normalised;

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <cmath>
+#include <memory>
 #include <stdexcept>
 
 #include "onset/massive/statistics.h"
@@ -60,6 +61,28 @@ void add_entry_edit(Hooks& hooks, const EntryChoice& choice, const EntryEdit& ed
           } else {
             entry.fill_(edit.values[d]);
           }
+        }
+      }
+    }
+    return edited;
+  });
+}
+
+void remove_write(Hooks& hooks, const EntryChoice& choice, bool attention) {
+  const auto before = std::make_shared<at::Tensor>();
+  SiteSet input(hooks.layer_count());
+  input.add({attention ? SiteKind::resid_pre : SiteKind::resid_mid, choice.layer});
+  hooks.observe(input,
+                [before](const SiteContext&, const at::Tensor& tensor) { *before = tensor; });
+  SiteSet output(hooks.layer_count());
+  output.add({SiteKind::resid_post, choice.layer});
+  hooks.intervene(output, [choice, before](const SiteContext& context, const at::Tensor& state) {
+    at::Tensor edited = state.clone();
+    for (const SequenceRows& sequence : context.sequences) {
+      const double median = median_of(choice, sequence, state);
+      for (const std::int64_t dim : choice.dims) {
+        for (const std::int64_t row : chosen_rows(choice, dim, sequence, state, median)) {
+          edited.select(0, row).copy_(before->select(0, row));
         }
       }
     }

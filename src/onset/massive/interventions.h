@@ -33,4 +33,9 @@ struct EntryEdit {
 // Adds the intervention; the layer must exist, and `values` be empty or one a dim.
 void add_entry_edit(Hooks& hooks, const EntryChoice& choice, const EntryEdit& edit);
 
+// The chosen tokens as if the block had not written to them at all: its output there is what went
+// into its FFN (resid_mid), or with `attention` what went into the block (resid_pre). The dims only
+// serve the rule that chooses.
+void remove_write(Hooks& hooks, const EntryChoice& choice, bool attention);
+
 }  // namespace onset

@@ -9,15 +9,6 @@ namespace {
 
 double median_of(const at::Tensor& values) { return values.median().item<double>(); }
 
-// Row `position` of norms [T, heads], and the median of the others.
-void add_norms(const at::Tensor& states, std::int64_t position, double& own, double& others) {
-  const at::Tensor norms = states.to(at::kDouble).norm(2, 2);
-  own += norms.select(0, position).mean().item<double>();
-  const at::Tensor rest = at::cat(
-      {norms.narrow(0, 0, position), norms.narrow(0, position + 1, norms.size(0) - position - 1)});
-  others += median_of(rest);
-}
-
 // Cosines of queries after the position with its key, and with the other keys that they see.
 void add_cosines(const at::Tensor& q, const at::Tensor& k, std::int64_t position, double& own,
                  double& others) {
@@ -39,6 +30,14 @@ void add_cosines(const at::Tensor& q, const at::Tensor& k, std::int64_t position
 }
 
 }  // namespace
+
+void add_norms(const at::Tensor& states, std::int64_t position, double& own, double& others) {
+  const at::Tensor norms = states.to(at::kDouble).norm(2, 2);
+  own += norms.select(0, position).mean().item<double>();
+  const at::Tensor rest = at::cat(
+      {norms.narrow(0, 0, position), norms.narrow(0, position + 1, norms.size(0) - position - 1)});
+  others += median_of(rest);
+}
 
 struct KeyMeter::State {
   std::int64_t position = 0;

@@ -1,6 +1,8 @@
 // Keys, values and queries of one position beside the others, per layer. Inside the massive room.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -10,6 +12,9 @@
 namespace onset {
 
 class Hooks;
+
+// Adds the mean norm of row `position` of states [T, heads, K], and the median norm of the others.
+void add_norms(const at::Tensor& states, std::int64_t position, double& own, double& others);
 
 class KeyMeter {
  public:

@@ -9,14 +9,12 @@
 #include <utility>
 
 #include "onset/base/error.h"
+#include "onset/massive/stages.h"
 #include "onset/massive/trace.h"
 #include "onset/model/model.h"
 
 namespace onset {
 namespace {
-
-// Below this the shares of a change say nothing.
-constexpr double smallest_change = 1.0;
 
 // |value| / median; infinity over a median of 0, and 0 where both are.
 double over_median(float value, float median) {
@@ -74,50 +72,6 @@ std::optional<std::int64_t> first_massive_layer(
                                   [](const auto& entries) { return !entries.empty(); });
   if (found == massive.end()) return std::nullopt;
   return found - massive.begin();
-}
-
-std::optional<double> share(float part, const EntryParts& parts) {
-  const double change = static_cast<double>(parts.attn_out) + static_cast<double>(parts.ffn_out);
-  if (std::fabs(change) < smallest_change) return std::nullopt;
-  return static_cast<double>(part) / change;
-}
-
-Stage make_stage(StageKind kind, std::int64_t layer, std::int64_t token, float before, float after,
-                 const EntryParts& parts) {
-  return {.layer = layer,
-          .kind = kind,
-          .token = token,
-          .dim = parts.dim,
-          .before = before,
-          .after = after,
-          .resid_pre = parts.resid_pre,
-          .attn_out = parts.attn_out,
-          .ffn_out = parts.ffn_out,
-          .attn_share = share(parts.attn_out, parts),
-          .ffn_share = share(parts.ffn_out, parts),
-          .experts = parts.experts,
-          .shared_out = parts.shared_out};
-}
-
-std::vector<Stage> find_stages(const PromptTrace& trace, std::int64_t token, double min_abs) {
-  std::vector<Stage> stages;
-  const auto t = static_cast<std::size_t>(token);
-  float before = trace.input_largest[t];
-  for (std::size_t l = 0; l < trace.layers.size(); ++l) {
-    const TokenTrace& at = trace.layers[l].tokens[t];
-    const auto m_before = static_cast<double>(before);
-    const auto m_after = static_cast<double>(at.largest);
-    const auto layer = static_cast<std::int64_t>(l);
-    if (m_after >= 2 * m_before && m_after > min_abs) {
-      stages.push_back(
-          make_stage(StageKind::rise, layer, token, before, at.largest, at.at_largest));
-    } else if (m_after <= m_before / 2 && m_before > min_abs) {
-      stages.push_back(
-          make_stage(StageKind::fall, layer, token, before, at.largest, at.at_previous));
-    }
-    before = at.largest;
-  }
-  return stages;
 }
 
 // The token whose stages are told: of the largest entry at the ME layer, else of the largest

@@ -135,4 +135,9 @@ struct ScanPrompt {
 [[nodiscard]] ScanResult scan(const Model& model, const std::vector<ScanPrompt>& prompts,
                               const ScanOptions& options, const Log& log = {});
 
+// The stages of any token of a prompt: of PromptScan::stages, which are those of the token with the
+// largest entry, for another one. One pass.
+[[nodiscard]] std::vector<Stage> token_stages(const Model& model, const ScanPrompt& prompt,
+                                              std::int64_t token, const ScanOptions& options);
+
 }  // namespace onset

@@ -1,0 +1,79 @@
+#include "explain_words_parts.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "onset/base/error.h"
+#include "text.h"
+
+namespace onset::app {
+
+std::string massive_word(const Explanation& explanation) {
+  return explanation.result.target.massive ? "massive " : "";
+}
+
+std::string ranges(const std::vector<std::int64_t>& numbers) {
+  std::string text;
+  for (std::size_t begin = 0; begin < numbers.size();) {
+    std::size_t end = begin + 1;
+    while (end < numbers.size() && numbers[end] == numbers[end - 1] + 1) ++end;
+    text += str_cat(text.empty() ? "" : ", ", numbers[begin]);
+    if (end - begin > 1) text += str_cat(end - begin > 2 ? " to " : ", ", numbers[end - 1]);
+    begin = end;
+  }
+  return text;
+}
+
+std::string about(double value) {
+  return std::abs(value) < 10 || !std::isfinite(value) ? compact(value)
+                                                       : str_cat(std::llround(value));
+}
+
+std::string perplexity_text(double value) {
+  if (!std::isfinite(value) || value < 1e5) return compact(value);
+  auto exponent = static_cast<int>(std::floor(std::log10(value)));
+  auto digits = fixed(value / std::pow(10.0, exponent), 2);
+  if (digits.size() > 4) digits = fixed(value / std::pow(10.0, ++exponent), 2);  // 9.996 is 10.00
+  return str_cat(digits, "e", exponent);
+}
+
+std::string neuron_name(const NeuronPart& neuron) {
+  return neuron.module == "ffn" ? str_cat(neuron.neuron)
+                                : str_cat(neuron.module, " ", neuron.neuron);
+}
+
+std::string more_words(std::size_t count) { return str_cat("and ", count, " more (--json)"); }
+
+std::vector<std::size_t> layers_by_change(const DoseResult& dose) {
+  if (dose.conditions.empty()) return {};
+  const auto layers = dose.conditions.front().keys.size();
+  std::vector<double> change(layers, 0.0);
+  std::vector<std::size_t> order;
+  for (auto l = static_cast<std::size_t>(dose.layer) + 1; l < layers; ++l) {
+    double low = 1;
+    double high = 0;
+    for (const auto& condition : dose.conditions) {
+      if (!condition.dose) continue;
+      low = std::min(low, condition.text.sinks.layer_rate[l]);
+      high = std::max(high, condition.text.sinks.layer_rate[l]);
+    }
+    change[l] = high - low;
+    order.push_back(l);
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return change[a] > change[b]; });
+  return order;
+}
+
+std::string condition_name(const DoseResult& dose, const DoseCondition& condition) {
+  if (condition.dose)
+    return *condition.dose == 1.0 ? "as is" : "times " + shortest(*condition.dose);
+  if (condition.name == "mean") return "mean";
+  if (condition.name == "block_write") {
+    return dose.attention_removed ? "no write" : "no ffn_out";
+  }
+  if (condition.name == "control_dim") return str_cat("dim ", dose.control_dim, " to 0");
+  return str_cat("token ", dose.control_position, " to 0");
+}
+
+}  // namespace onset::app
