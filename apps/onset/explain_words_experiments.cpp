@@ -77,8 +77,8 @@ std::string interaction_words(const Effects& effects, FfnChange change) {
   }
   if (gain_nil) return single_effect(gain, effects.gain, ffn, effects.ffn, effects.both);
   if (ffn_nil) return single_effect(ffn, effects.ffn, gain, effects.gain, effects.both);
-  const std::string alone = str_cat(gain, " alone makes ", times(effects.gain), ", ", ffn,
-                                    " alone ", times(effects.ffn), ", both ", times(effects.both));
+  std::string alone = str_cat(gain, " alone makes ", times(effects.gain), ", ", ffn, " alone ",
+                              times(effects.ffn), ", both ", times(effects.both));
   const double interaction = effects.both / (effects.gain * effects.ffn);
   const bool fall = effects.gain < 1 && effects.ffn < 1;
   if (std::abs(interaction - 1) <= independent) {

@@ -498,5 +498,25 @@ TEST_F(ScanDemo, ChatsAreRendered) {
   EXPECT_EQ(found["me_layer"], 11);
 }
 
+// Where neither part of a block has 60 % of what it adds, both are told.
+TEST(Scan, TellsBothPartsWhereNeitherPrevails) {
+  const auto path = model_path("qwen2_moe");
+  const std::vector<std::string> arguments{"scan",      path, "--ids",       "1,2,3,4",
+                                           "--min-abs", "1",  "--min-ratio", "3"};
+  auto json = arguments;
+  json.push_back("--json");
+  const auto document = run_onset(json).json();
+  const auto me = document["me_layer"];
+  for (const auto& stage : document["stages"]) {
+    if (stage["layer"] != me || stage["kind"] != "rise") continue;
+    EXPECT_GT(stage["attn_share"].get<double>(), 0.4);
+    EXPECT_LT(stage["attn_share"].get<double>(), 0.6);
+  }
+  auto text = run_onset(arguments).out;
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  EXPECT_NE(text.find("half by its attention ("), std::string::npos) << text;
+  EXPECT_NE(text.find("half by its FFN ("), std::string::npos) << text;
+}
+
 }  // namespace
 }  // namespace onset::testing

@@ -106,6 +106,7 @@ std::string dose_label(const DoseResult& dose, const DoseCondition& condition) {
     return *condition.dose == 0.0 ? "set to 0" : "times " + number_text(*condition.dose);
   }
   if (condition.name == "mean") return "set to the mean";
+  if (condition.name == "block_write") return "block's whole write removed";
   if (condition.name == "control_dim") return str_cat("control: dim ", dose.control_dim);
   return str_cat("control: token ", dose.control_position);
 }
