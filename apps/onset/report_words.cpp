@@ -344,8 +344,8 @@ void add_explain_numbers(const ModelReport& report, std::vector<Fact>& facts) {
                      "of the median other token's"});
   }
   if (const auto* norm = norm_of(report); norm != nullptr && !norm->massive_dims.empty()) {
-    facts.push_back({"gain in the dim", number_text(norm->massive_dims.front().gain),
-                     "of the norm before the FFN"});
+    facts.push_back({"its gain in the dim", number_text(norm->massive_dims.front().gain),
+                     "norm before the FFN"});
   }
   if (const auto* found = factorial_of(report)) {
     if (const auto* held = cell_of(*found, 1.0, FfnChange::normalised)) {

@@ -143,7 +143,7 @@ class ReportInBrowser : public ::testing::Test {
                            const std::filesystem::path& folder) {
     const auto page = (folder / "page.html").string();
     auto with_page = arguments;
-    with_page.insert(with_page.end(), {"--report", page});
+    with_page.insert(with_page.end(), {arguments.front() == "report" ? "-o" : "--report", page});
     const auto outcome = run_onset(with_page);
     ASSERT_EQ(outcome.code, 0) << outcome.error;
     // Every button once, one after the other: each view and both themes are drawn.
@@ -151,6 +151,12 @@ class ReportInBrowser : public ::testing::Test {
     html.insert(html.rfind("</body>"), R"(<script>
       setTimeout(() => {
         for (const button of document.querySelectorAll("button")) button.click();
+        for (const list of document.querySelectorAll("select")) {
+          for (let i = 0; i < list.options.length; ++i) {
+            list.selectedIndex = i;
+            list.dispatchEvent(new Event("change"));
+          }
+        }
         document.documentElement.dataset.clicked = "true";
       }, 1500);
     </script>)");
@@ -175,6 +181,14 @@ TEST_F(ReportInBrowser, PlantedModelIsDrawn) {
 TEST_F(ReportInBrowser, OneTokenWithoutMeLayerIsDrawn) {
   const TemporaryFolder folder;
   expect_drawn({"scan", model_path("llama"), "--ids", "3"}, folder.path());
+}
+
+TEST_F(ReportInBrowser, AllPartsOfTwoModelsAreDrawn) {
+  const TemporaryFolder folder;
+  expect_drawn(
+      {"report", model_path("llama_me"), model_path("mixtral"), "--ids", "1,5,9,4,7", "--ids",
+       "3,5,9", "--text-ids", "1,5,9,4,7,3,2,8,10,11,12,13,14,15,16,17,18,19,20,21,22,23"},
+      folder.path());
 }
 
 TEST_F(ReportInBrowser, MarkupInAPromptStaysText) {

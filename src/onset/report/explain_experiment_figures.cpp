@@ -214,8 +214,8 @@ std::vector<Figure> dose_figures(const ExplainFiguresInput& input) {
                "perplexity of the text, logarithmic. The massive entries are scaled from left to "
                "right, then set to their mean over the prompts; the grey bars at the right are "
                "controls that leave them alone. Sinks that fall with the dose while the controls "
-               "stay rest on the massive entries; what is left at 0 has other causes. \"By "
-               "layer\" shows every layer's sink rate, and the keys and values of the token.",
+               "stay rest on the massive entries; what is left at 0 has other causes. The list has "
+               "every layer's sink rate, and the keys and values of the token.",
            .alt = "Bar charts of sink rate and perplexity for each condition. " + see,
            .data = std::move(data),
            .tables = {table}}};

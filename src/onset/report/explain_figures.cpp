@@ -53,14 +53,16 @@ Figure gains_figure(const ExplainFiguresInput& input) {
   const auto* here = gains_at(before_ffn ? gains.ffn : gains.attention, target.layer);
   std::string see = "The gains of the norms, layer by layer.";
   if (here != nullptr && !here->at_dims.empty()) {
-    see = str_cat(
-        "In layer ", target.layer, " the norm before ", before_ffn ? "the FFN" : "attention",
-        " has gain ", number_text(here->at_dims.front()), " in dim ", target.dims.front(), "; ",
-        share_text(here->percentiles.front()),
-        " of its gains are smaller by size, and their median |w| is ",
-        number_text(here->quantiles[3]), ". It makes the massive token ",
-        number_text(here->amplification), " times as long as x_hat, the median other token ",
-        number_text(here->others_amplification), " times.");
+    see = str_cat("In layer ", target.layer, " the norm before ",
+                  before_ffn ? "the FFN" : "attention", " has gain ",
+                  number_text(here->at_dims.front()), " in dim ", target.dims.front(), "; ",
+                  here->percentiles.front() == 0
+                      ? std::string("it is the smallest")
+                      : share_text(here->percentiles.front()) + " of the gains are smaller",
+                  " by size, and the median |w| is ", number_text(here->quantiles[3]),
+                  ". It makes the massive token ", number_text(here->amplification),
+                  " times as long as x_hat, the median other token ",
+                  number_text(here->others_amplification), " times.");
   }
   OrderedJson data = norm_json(input.result.norm)["gains"];
   data["layer"] = target.layer;
@@ -264,8 +266,8 @@ std::string share_text(double share) {
   if (std::isnan(share)) return {};
   const double percent = share * 100;
   if (percent != 0 && std::fabs(percent) < 0.05) return number_text(percent) + " %";
-  if (percent < 100 && percent > 99.94) {  // nearly all is not all
-    return "99." + std::string(percent >= 99.995 ? "99" : "9") + " %";
+  if (percent < 100 && percent >= 99.95) {  // nearly all is not all
+    return number_text(std::min(99.99, std::round(percent * 100) / 100)) + " %";
   }
   return number_text(std::round(percent * 10) / 10) + " %";
 }

@@ -80,13 +80,15 @@ function energy(data, state) {
     type: "scatter", mode: "lines+markers", name, x: data.dims, y: values.map((x) => (x === null ? null : 100 * x)), line: {color: colour(tone), width, dash}, marker: {size: width + 3},
     hovertemplate: `${name}: the %{x} largest dims hold %{y:.1f} %<extra></extra>`,
   });
+  const last = data.dims[data.dims.length - 1];
+  const ticks = data.dims.filter((k, i) => k === last || (k < 0.6 * last && (!small() || i % 2 === 0)));
   const has = (values) => values.some((x) => x !== null);
   const traces = [line("before the gain", data.before, "second", "solid", 3), line("after it", data.after, "first", "solid", 3)];
   if (has(data.others_before)) traces.push(line("others, before", data.others_before, "second", "dot", 1.8), line("others, after", data.others_after, "first", "dot", 1.8));
   return {
     traces,
     layout: layout({
-      xaxis: axis("the k largest dims", {type: "log", tickvals: data.dims.filter((_, i) => !small() || i % 2 === 0), ticktext: data.dims.filter((_, i) => !small() || i % 2 === 0).map(String)}),
+      xaxis: axis("the k largest dims", {type: "log", tickvals: ticks, ticktext: ticks.map(String), tickangle: 0}),
       yaxis: axis("% of the energy", {range: [0, 104]}),
     }),
   };
@@ -130,13 +132,13 @@ function neurons(data, state) {
     height: Math.max(260, 90 + bars.length * (small() ? 26 : 30)),
     traces: [{
       type: "bar", orientation: "h", y: names, x: values, marker: {color: bars.map((part) => colour(part.name.startsWith("all ") ? "input" : tone))},
-      text: bars.map((part) => number(part.value) + (part.share === undefined || part.share === null || small() ? "" : ` (${percent(part.share)})`)), textposition: "outside", cliponaxis: false,
+      text: bars.map((part) => number(part.value) + (!(Math.abs(part.share) >= 0.01) || small() ? "" : ` (${number(Number((100 * part.share).toFixed(1)))} %)`)), textposition: "outside", cliponaxis: false,
       textfont: {size: small() ? 10 : 12}, customdata: bars.map(words), hovertemplate: "%{customdata}<extra></extra>",
     }],
     layout: layout({
-      xaxis: axis(`added to dim ${entry.dim} in layer ${entry.layer}`, {range: [low < 0 ? low - room : 0, high > 0 ? high + room : 0]}),
+      xaxis: axis(`added to dim ${entry.dim} in layer ${entry.layer}`, {range: [low < 0 ? low - (low < -0.3 * high ? 1.2 : 0.8) * room : 0, high > 0 ? high + room : 0]}),
       yaxis: axis("", {autorange: "reversed", type: "category", dtick: 1}), showlegend: false,
-      margin: small() ? {l: 92, r: 8, t: 8, b: 44} : {l: 130, r: 24, t: 10, b: 52},
+      margin: small() ? {l: 92, r: 8, t: 8, b: 44} : {l: 130, r: 24, t: 34, b: 52},
     }),
   };
 }
@@ -279,9 +281,9 @@ function doseLayers(data, state) {
 }
 
 function doseControls(place, figure, redraw) {
-  tools.chooser(place, ["Response", "By layer"], "view", 0, (i) => { figure.state.part = i; redraw(); });
-  select(place, readings.map((reading) => `By layer: ${reading.name}`), "reading", (i) => {
-    figure.state.reading = i;
+  select(place, ["response"].concat(readings.map((reading) => `by layer: ${reading.name}`)), "view", (i) => {
+    figure.state.part = i === 0 ? 0 : 1;
+    figure.state.reading = Math.max(0, i - 1);
     redraw();
   });
 }

@@ -347,6 +347,7 @@ function addViews(figure) {
   const place = document.getElementById(figure.id + "-views");
   if (kinds[figure.kind].controls) kinds[figure.kind].controls(place, figure, () => draw(figure));
   for (const view of kinds[figure.kind].views(figure.data)) {
+    figure.state[view.field] = figure.state[view.field] || false;
     const group = document.createElement("div");
     group.setAttribute("role", "group");
     if (view.field === "log") figure.heights = group;
