@@ -155,8 +155,8 @@ std::string failure_words(const ModelReport& report) {
 Table comparison_table(const std::vector<ModelReport>& reports) {
   Table table{
       .caption = {},
-      .header = {"model", "layers", "ME layer", "depth", "last massive", "dims", "largest |x|",
-                 "written by", "neurons for 90 %", "sinks", "sinks at 0", "note"},
+      .header = {"model", "layers", "ME layer", "depth", "to layer", "dims", "largest |x|",
+                 "written by", "neurons", "sinks", "sinks at 0", "note"},
       .numeric = {false, true, true, true, true, false, true, false, true, true, true, false},
       .rows = {}};
   for (const auto& report : reports) {
@@ -164,7 +164,7 @@ Table comparison_table(const std::vector<ModelReport>& reports) {
     if (!report.scan.result) {
       std::vector<std::string> row(table.header.size());
       row.front() = name;
-      row.back() = "failed: " + failure_words(report);
+      row.back() = "failed: " + message_text(report.scan.failure.message);
       table.rows.push_back(std::move(row));
       continue;
     }
@@ -226,7 +226,7 @@ Section comparison_section(const std::vector<ModelReport>& reports) {
       "Depth is the share of blocks up to the ME layer. \"Sinks\" is the share of (sample, layer, "
       "head) that give the first token more than 0.3 of their attention, \"sinks at 0\" that of "
       "the "
-      "layers behind the ME layer with the massive entries set to 0; \"neurons for 90 %\" write "
+      "layers behind the ME layer with the massive entries set to 0; \"neurons\" write "
       "nine "
       "tenths of what is written into the first massive dim.";
   return section;

@@ -58,6 +58,13 @@ std::string neuron_name(const NeuronPart& neuron) {
                                 : str_cat(neuron.neuron, " of ", neuron.module);
 }
 
+// The few that carry nearly all; two where it takes many.
+std::size_t main_neurons(const EntryAttribution& entry) {
+  const auto needed =
+      static_cast<std::size_t>(std::max<std::int64_t>(1, entry.neurons_for_90_percent));
+  return std::min({needed, std::size_t{2}, entry.neurons.size()});
+}
+
 std::string neuron_list(const std::vector<NeuronPart>& neurons, std::size_t most) {
   std::string text;
   const auto count = std::min(most, neurons.size());
@@ -82,8 +89,8 @@ Fact writers_answer(const ModelReport& report, const EntryAttribution& entry) {
   if (ffn && !entry.neurons.empty()) {
     text +=
         str_cat(" Of the FFN's ", number_text(static_cast<double>(entry.neuron_count)),
-                " neurons, ", neuron_list(entry.neurons, 2), " write",
-                entry.neurons.size() == 1 ? "s" : "", " most of it; ",
+                " neurons, ", neuron_list(entry.neurons, main_neurons(entry)), " write",
+                main_neurons(entry) == 1 ? "s" : "", " most of it; ",
                 entry.neurons_for_90_percent == 1 ? std::string("a single one carries")
                                                   : str_cat(entry.neurons_for_90_percent, " carry"),
                 " 90 % of all that is written there.");
@@ -332,7 +339,7 @@ void add_explain_numbers(const ModelReport& report, std::vector<Fact>& facts) {
   if (const auto* entry = main_entry(report); entry != nullptr && !entry->neurons.empty()) {
     std::string names;
     double share = 0;
-    for (std::size_t i = 0; i < std::min<std::size_t>(2, entry->neurons.size()); ++i) {
+    for (std::size_t i = 0; i < main_neurons(*entry); ++i) {
       names += (i == 0 ? "" : ", ") + neuron_name(entry->neurons[i]);
       share += entry->neurons[i].share.value_or(std::nan(""));
     }

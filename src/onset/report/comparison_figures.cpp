@@ -27,8 +27,10 @@ std::string see_words(const std::vector<ComparedModel>& models) {
   }
   std::string text = str_cat(with, " of ", models.size(), " models have an ME layer");
   if (with > 0) {
-    text += str_cat(", after ", number_text(std::round(low * 100)), " to ",
-                    number_text(std::round(high * 100)), " % of their blocks");
+    const auto from = number_text(std::round(low * 100));
+    const auto to = number_text(std::round(high * 100));
+    text +=
+        str_cat(", after ", from, from == to ? std::string() : " to " + to, " % of their blocks");
   }
   return text + ".";
 }

@@ -244,8 +244,11 @@ std::string stage_title(const Stage& stage) {
 
 // "neuron 1229 writes 17,170 (72.5 %), neuron 1487 6,446 (27.2 %)".
 std::string writers(const EntryAttribution& entry) {
+  const auto needed =
+      static_cast<std::size_t>(std::max<std::int64_t>(1, entry.neurons_for_90_percent));
+  const auto count = std::min({needed, std::size_t{2}, entry.neurons.size()});
   std::string text;
-  for (std::size_t i = 0; i < std::min<std::size_t>(2, entry.neurons.size()); ++i) {
+  for (std::size_t i = 0; i < count; ++i) {
     const auto& neuron = entry.neurons[i];
     text += str_cat(i == 0 ? "" : ", ", neuron_name(neuron), i == 0 ? " writes " : " ",
                     number_text(neuron.contribution));

@@ -175,7 +175,7 @@ function factorial(data, state) {
   const width = 0.8 / levels.length;
   const traces = levels.map((a, i) => ({
     type: "bar", name: gain(a), x: groups.map((_, g) => g - 0.4 + width * (i + 0.5)), width: width * 0.92, y: groups.map((ffn) => value(a, ffn)), marker: {color: colour(tones[i % tones.length])},
-    text: groups.map((ffn) => number(value(a, ffn))), textposition: "outside", textangle: small() ? -90 : 0, cliponaxis: false, textfont: {size: small() ? 10 : 12},
+    text: groups.map((ffn) => number(value(a, ffn))), textposition: "outside", textangle: small() ? -90 : 0, constraintext: "none", cliponaxis: false, textfont: {size: small() ? 10 : 12},
     hovertemplate: groups.map((ffn) => `<b>FFN ${plain(label(ffn).replace("<br>", " "))}, ${gain(a)}</b><br>${measure.name}: ${number(value(a, ffn))}<extra></extra>`),
   }));
   if ((state.measure || 0) === 0) {

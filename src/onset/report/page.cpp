@@ -78,14 +78,28 @@ std::string section_html(const Section& section) {
   return html + "</section>\n";
 }
 
-// Links to the sections; of several models, to their chapters, with the rest of each in small.
-std::string contents_html(const Page& page) {
+std::string link_to(const Section& section) {
+  return str_cat("<a href=\"#", section.id, "\">", html_escape(section.title), "</a>\n");
+}
+
+// Links to the sections; of several models, to what comes first and to their chapters.
+std::string contents_html(const std::vector<Section>& sections) {
   std::string html;
-  for (const auto& section : page.sections) {
-    html += str_cat("<a href=\"#", section.id, section.chapter ? "\" class=\"chapter\">" : "\">",
-                    html_escape(section.title), "</a>\n");
+  bool in_chapter = false;
+  for (const auto& section : sections) {
+    in_chapter = in_chapter || section.chapter;
+    if (!in_chapter || section.chapter) html += link_to(section);
   }
   return html;
+}
+
+// Links to the sections of the chapter that begins there.
+std::string chapter_contents_html(const std::vector<Section>& sections, std::size_t chapter) {
+  std::string html;
+  for (std::size_t i = chapter + 1; i < sections.size() && !sections[i].chapter; ++i) {
+    html += link_to(sections[i]);
+  }
+  return html.empty() ? html : "<nav aria-label=\"Contents of the model\">\n" + html + "</nav>\n";
 }
 
 OrderedJson page_data(const Page& page) {
@@ -155,9 +169,12 @@ void fit_page(Page& page, std::size_t most_bytes) {
 }
 
 std::string render_page(const Page& page) {
-  const std::string contents = contents_html(page);
+  const std::string contents = contents_html(page.sections);
   std::string sections;
-  for (const auto& section : page.sections) sections += section_html(section);
+  for (std::size_t i = 0; i < page.sections.size(); ++i) {
+    sections += section_html(page.sections[i]);
+    if (page.sections[i].chapter) sections += chapter_contents_html(page.sections, i);
+  }
   const std::string kind = html_escape(page.kind);
   const std::string heading = html_escape(page.heading);
   const std::string lead = paragraphs(page.lead);
