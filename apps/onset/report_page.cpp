@@ -265,7 +265,7 @@ Page several_models(const std::vector<ModelReport>& reports, const OrderedJson& 
             .sections = {},
             .shared = nullptr};
   page.sections.push_back(comparison_section(reports));
-  page.scopes.push_back(nullptr);
+  page.scopes.emplace_back(nullptr);
   for (std::size_t m = 0; m < reports.size(); ++m) {
     const auto& report = reports[m];
     const auto prefix = str_cat("m", m, "-");
