@@ -7,10 +7,15 @@
 import json
 import sys
 
-import matplotlib
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
-import numpy as np
+try:
+    import matplotlib
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+    import numpy as np
+except ImportError as error:
+    sys.exit(f"plot_scan.py needs numpy and matplotlib ({error}): pip install numpy matplotlib")
+if len(sys.argv) != 4:
+    sys.exit(__doc__)
 
 
 def read_safetensors(path):

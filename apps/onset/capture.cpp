@@ -2,13 +2,16 @@
 
 #include "onset/model/capture.h"
 
+#include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "inputs.h"
 #include "model_json.h"
 #include "onset/base/error.h"
 #include "onset/base/strings.h"
+#include "onset/checkpoint/safetensors.h"
 #include "onset/model/model.h"
 #include "onset/model/runtime.h"
 #include "options.h"
@@ -44,7 +47,8 @@ std::string site_names() {
       ". N is a number, *, a range 2-5 or a list 2|5; negative numbers count from the "
       "end. NAME may hold * for any text: 'layers.3.attn_*', and 'layers.*.*' is all of "
       "every layer; '*' alone is every site. attn_raw and ffn_raw exist in families with "
-      "a norm after the module, attn_norm in those with one before attention.");
+      "a norm after the module, attn_norm in those with one before attention; router is all "
+      "three sites of a mixture's router.");
 }
 
 void CaptureOptions::declare(CommandLine& line) {
@@ -83,6 +87,29 @@ OrderedJson prompts_json(const std::vector<EncodedPrompt>& prompts, bool with_id
   return rows;
 }
 
+// Experts that were asked for and that no token of any prompt was sent to have no tensors.
+void note_absent_experts(const SiteSet& sites, std::size_t prompts, const std::string& path,
+                         Console& console) {
+  std::set<std::string> written;
+  for (const auto& tensor : read_safetensors(path).tensors) written.insert(tensor.name);
+  std::vector<std::string> absent;
+  for (const auto site : sites.list()) {
+    if (!is_expert_site(site.kind)) continue;
+    bool found = false;
+    for (std::size_t p = 0; p < prompts && !found; ++p) {
+      found = written.contains(str_cat(p, ".", site_name(site)));
+    }
+    if (!found) absent.push_back(site_name(site));
+  }
+  if (absent.empty()) return;
+  constexpr std::size_t most = 4;
+  const auto count = absent.size();
+  absent.resize(std::min(count, most));
+  console.note(str_cat("no token was sent to the experts of ", join(absent, ", "),
+                       count > most ? str_cat(" and ", count - most, " more") : "",
+                       ": the file has no tensors of these"));
+}
+
 struct Captured {
   OrderedJson model;
   std::vector<std::string> sites;
@@ -117,6 +144,7 @@ Captured capture_model(const std::string& path, const std::vector<PromptSource>&
     console.warn("the texts of the prompts are too long for the file's header and are left out");
   }
   captured.summary = capture(model, ids, sites, options.output, console.log(), metadata);
+  note_absent_experts(sites, ids.size(), options.output, console);
   return captured;
 }
 

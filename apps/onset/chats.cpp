@@ -6,27 +6,31 @@
 namespace onset::app {
 
 ChatWriter::ChatWriter(const std::string& format_name) {
-  if (!format_name.empty()) format_ = chat_format(format_name);
+  named_ = !format_name.empty();
+  if (named_) format_ = chat_format(format_name);
 }
 
 const ChatFormat& ChatWriter::format(const Tokenizer& tokenizer, const Log& log) {
   if (!format_) {
     format_ = chat_format_of(tokenizer);
     if (const auto caution = chat_template_caution(tokenizer)) log.warning(*caution);
-  } else if (!markers_checked_) {
-    std::vector<std::string> missing;
-    for (const auto marker : missing_chat_markers(*format_, tokenizer)) {
-      missing.emplace_back(marker);
-    }
-    if (!missing.empty()) {
-      log.warning(str_cat("chat format ", format_->name, " writes ", join(missing, ", "),
-                          ", which ", missing.size() == 1 ? "is" : "are",
-                          " ordinary text to this model's tokenizer, not a token: the format is "
-                          "hardly the model's"));
-    }
   }
-  markers_checked_ = true;
   return *format_;
+}
+
+void ChatWriter::check_markers(const Tokenizer& tokenizer, const std::string& text,
+                               const Log& log) {
+  if (!named_) return;
+  std::vector<std::string> missing;
+  for (const auto marker : missing_chat_markers(*format_, tokenizer)) {
+    if (text.find(marker) == std::string::npos) continue;
+    if (said_.emplace(marker).second) missing.emplace_back(marker);
+  }
+  if (missing.empty()) return;
+  const bool one = missing.size() == 1;
+  log.warning(str_cat("chat format ", format_->name, " writes ", join(missing, ", "), ", which ",
+                      one ? "is" : "are", " ordinary text to this model's tokenizer, ",
+                      one ? "no token" : "no tokens", ": the format is hardly the model's"));
 }
 
 std::string ChatWriter::write(const Tokenizer& tokenizer, const OrderedJson& messages,
@@ -35,7 +39,9 @@ std::string ChatWriter::write(const Tokenizer& tokenizer, const OrderedJson& mes
   for (const auto& sentence : unread_chat_options(chosen, messages, options)) {
     if (said_.insert(sentence).second) log.warning(sentence);
   }
-  return render_chat(chosen, messages, options);
+  auto text = render_chat(chosen, messages, options);
+  check_markers(tokenizer, text, log);
+  return text;
 }
 
 OrderedJson user_message(std::string_view text) {

@@ -17,16 +17,19 @@ class ChatWriter {
   // An empty name takes the model's own format. A usage error for a name that is not known.
   explicit ChatWriter(const std::string& format_name);
 
-  // Warns, each thing once: of a template that may have been edited, of a named format whose
-  // markers the tokenizer does not know, and of options that the format does not read.
+  // Warns, each thing once: of a template that may have been edited, of a named format's markers
+  // that the text holds and the tokenizer does not know, and of options that the format does not
+  // read.
   [[nodiscard]] std::string write(const Tokenizer& tokenizer, const OrderedJson& messages,
                                   const ChatOptions& options, const Log& log);
 
  private:
   [[nodiscard]] const ChatFormat& format(const Tokenizer& tokenizer, const Log& log);
 
+  void check_markers(const Tokenizer& tokenizer, const std::string& text, const Log& log);
+
   std::optional<ChatFormat> format_;
-  bool markers_checked_ = false;
+  bool named_ = false;
   std::set<std::string> said_;
 };
 

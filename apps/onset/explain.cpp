@@ -159,6 +159,14 @@ int run_explain(const Invocation& invocation) {
   keep_freed_memory();
   set_threads(options.compute.thread_count());
   std::optional<Console> console(std::in_place, options.output.quiet);
+  const auto& parts = wanted.parts;
+  if (parts.factorial || parts.vocabulary || parts.dose) {
+    const std::int64_t count = int{parts.norm} + int{parts.ffn} + int{parts.factorial} +
+                               int{parts.fall} + int{parts.vocabulary} + int{parts.dose};
+    console->note(str_cat(counted(count, "part"),
+                          "; the vocabulary and the experiments take about a minute on 2 cores for "
+                          "135 million parameters, and more with the model's size"));
+  }
   const auto explanation = explain_model(path, sources, options, wanted, console->log());
   console.reset();
   if (options.output.json) {

@@ -57,6 +57,7 @@ OrderedJson prompt_json(const PromptScan& prompt, const EncodedPrompt& encoded) 
           {"me_layer", number_or_null(prompt.me_layer)},
           {"last_massive_layer", number_or_null(prompt.last_massive_layer)},
           {"note", text_or_null(prompt.note)},
+          {"largest", largest_json(prompt)},
           {"stages", stages_json(prompt.stages)},
           {"layers", std::move(layers)}};
 }

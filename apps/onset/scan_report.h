@@ -53,6 +53,14 @@ struct MassiveDim {
 // The prompt whose layers and stages stand for the model: the first that agrees with the ME layer,
 // or the candidate's, or the first.
 [[nodiscard]] std::size_t shown_prompt(const ScanResult& result);
+// "+12.5", "-3".
+[[nodiscard]] std::string part_text(float value);
+// What the experts of a mixture add to the FFN's part: the first few and the shared one; empty
+// without.
+[[nodiscard]] std::string experts_text(const std::vector<ExpertPart>& experts,
+                                       const std::optional<float>& shared_out);
+// The entries of PromptScan::at_me_layer and ::largest and who wrote them.
+[[nodiscard]] std::string written_text(const ModelScan& scan);
 // Two sentences, then the notes: paragraphs that are not wrapped.
 [[nodiscard]] std::vector<std::string> verdict_paragraphs(const ModelScan& scan,
                                                           const TextStyle& style);

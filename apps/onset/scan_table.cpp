@@ -92,7 +92,9 @@ std::string prompts_text(const ModelScan& scan, const TextStyle& style) {
       return value ? str_cat(*value) : std::string("-");
     };
     const auto note = prompt.note ? "(" + *prompt.note + ") " : std::string();
-    const auto shown = printable(note + prompt.text, style.utf8);
+    const auto& pieces = scan.prompts[i].shown;
+    const auto text_of = prompt.text.empty() ? join(pieces, "") : prompt.text;
+    const auto shown = printable(note + (text_of.empty() ? "(ids)" : text_of), style.utf8);
     text += pad_left(str_cat(i), 6) + pad_left(str_cat(prompt.ids.size()), 7) + "  " +
             pad_right(fit(first, 23, style.utf8), 23) + pad_left(layer(prompt.me_layer), 4) +
             pad_left(layer(prompt.last_massive_layer), 5) + pad_left(largest_text(prompt), 10) +
@@ -152,23 +154,6 @@ std::string layers_text(const ModelScan& scan, const TextStyle& style) {
   return text + "\n";
 }
 
-std::string part_text(float value) { return (value > 0 ? "+" : "") + compact(value); }
-
-// What the experts of a mixture add to the FFN's part: the first few and the shared one.
-std::string experts_text(const Stage& stage) {
-  constexpr std::size_t most = 4;
-  std::string text;
-  const auto add = [&](const std::string& name, float value) {
-    text += str_cat(text.empty() ? "" : ", ", name, " ", part_text(value));
-  };
-  for (std::size_t i = 0; i < std::min(stage.experts.size(), most); ++i) {
-    add(str_cat(i == 0 ? "expert " : "", stage.experts[i].expert), stage.experts[i].value);
-  }
-  if (stage.experts.size() > most) text += str_cat(" and ", stage.experts.size() - most, " more");
-  if (stage.shared_out) add("shared", *stage.shared_out);
-  return text.empty() ? text : "       FFN: " + text + "\n";
-}
-
 std::string stages_text(const ModelScan& scan, const TextStyle& style) {
   const auto shown = shown_prompt(*scan.result);
   const auto& stages = scan.result->prompts[shown].stages;
@@ -189,7 +174,7 @@ std::string stages_text(const ModelScan& scan, const TextStyle& style) {
             pad_left(str_cat(stage.dim), 7) + pad_left(compact(stage.resid_pre), 10) +
             pad_left(part_text(stage.attn_out), 10) + pad_left(part_text(stage.ffn_out), 10) +
             pad_left(compact(stage.resid_post()), 10) + "\n";
-    text += experts_text(stage);
+    text += experts_text(stage.experts, stage.shared_out);
   }
   return text + "\n";
 }
@@ -274,7 +259,7 @@ std::size_t shown_prompt(const ScanResult& result) {
 std::string scan_text(const ModelScan& scan, const TextStyle& style) {
   const auto& result = *scan.result;
   std::string text = header_text(scan, style) + prompts_text(scan, style) +
-                     layers_text(scan, style) + stages_text(scan, style);
+                     layers_text(scan, style) + stages_text(scan, style) + written_text(scan);
   if (result.me_layer) {
     text += massive_dims_text(result) + "massive tokens: " + massive_tokens_text(result) + "\n\n";
   }

@@ -85,18 +85,24 @@ std::string layers_text(const SinksResult& result, const TextStyle& style) {
   const std::size_t width = std::max<std::size_t>(columns, 5);
   std::string text =
       heads_text(heads, per_column, style) + "\n" +
-      "rate: share of sinks; score: before the softmax, any number; most: the key that\n"
-      "queries of the second half attend to most, of the first half\n" +
-      "layer  " + pad_right("heads", width) + "   rate  alpha   score  most\n";
+      wrap(
+          str_cat("rate: share of sinks; score: before the softmax, any number; most: the key "
+                  "that queries of the second half attend to most, of the first half; max |x|: the "
+                  "largest entry of token ",
+                  result.options.key, " after the layer"),
+          80, 0) +
+      "\nlayer  " + pad_right("heads", width) + "    rate  alpha   score  most  max |x|\n";
+  const std::size_t bar_width = std::min<std::size_t>(14, 80 - 7 - width - 40);
   for (std::size_t l = 0; l < summary.layer_rate.size(); ++l) {
     const auto& most = result.most_attended[l];
     text += pad_left(str_cat(l), 5) + "  " +
             pad_right(heat_row(summary.head_alpha[l], per_column, style), width) +
-            pad_left(fixed(summary.layer_rate[l], 3), 7) +
+            pad_left(std::isnan(summary.layer_rate[l]) ? "-" : percent(summary.layer_rate[l]), 8) +
             pad_left(fixed(summary.layer_alpha[l], 3), 7) +
             pad_left(fixed(summary.layer_score[l], 2), 8) +
-            pad_left(most ? str_cat(most->key) : "-", 6);
-    const auto marks = bar(summary.layer_rate[l], 14, style.utf8);
+            pad_left(most ? str_cat(most->key) : "-", 6) +
+            pad_left(compact(result.key_max_abs[l]), 9);
+    const auto marks = bar_width < 4 ? "" : bar(summary.layer_rate[l], bar_width, style.utf8);
     text += (marks.empty() ? "" : "  " + marks) + "\n";
   }
   return text + "\n";

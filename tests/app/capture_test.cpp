@@ -111,5 +111,30 @@ TEST(Capture, RefusesWhatItCannotWrite) {
   EXPECT_TRUE(std::filesystem::is_empty(folder.path())) << "no half-written file stays";
 }
 
+// Of the experts of a layer one token is sent to two; the note names the others.
+TEST(Capture, SaysWhichExpertsGotNoToken) {
+  const TemporaryFolder folder;
+  const auto path = (folder.path() / "experts.safetensors").string();
+  const std::vector<std::string> arguments{
+      "capture", model_path("mixtral"), "--sites", "layers.0.experts.*.out", "--ids", "5", "-o",
+      path};
+  const auto outcome = run_onset(arguments);
+  ASSERT_EQ(outcome.code, 0) << outcome.error;
+  std::size_t written = 0;
+  for (const auto& tensor : read_safetensors(path).tensors) {
+    const auto at = tensor.name.find("layers.0.experts.");
+    if (at == std::string::npos || !tensor.name.ends_with(".out")) continue;
+    ++written;
+    EXPECT_EQ(outcome.error.find(tensor.name.substr(at)), std::string::npos) << outcome.error;
+  }
+  EXPECT_EQ(written, 2U);
+  EXPECT_NE(outcome.error.find("no token was sent to the experts of layers.0.experts."),
+            std::string::npos)
+      << outcome.error;
+  auto quiet = arguments;
+  quiet.emplace_back("--quiet");
+  EXPECT_EQ(run_onset(quiet).error, "");
+}
+
 }  // namespace
 }  // namespace onset::testing

@@ -498,6 +498,39 @@ TEST_F(ScanDemo, ChatsAreRendered) {
   EXPECT_EQ(found["me_layer"], 11);
 }
 
+// The largest entries and who wrote them, stage or not: by the layers' own statistics.
+TEST(Scan, AttributesTheLargestEntries) {
+  for (const std::string model : {"llama_me", "mixtral"}) {
+    const std::vector<std::string> arguments{
+        "scan", model_path(model), "--ids", "1,2,3,4,9", "--min-abs", "1", "--min-ratio", "3"};
+    auto json = arguments;
+    json.push_back("--json");
+    const auto document = run_onset(json).json();
+    const auto& prompt = document["prompts"][0];
+    double most = 0;
+    for (const auto& layer : prompt["layers"])
+      most = std::max(most, layer["max_abs"].get<double>());
+    const auto& all = prompt["largest"]["all_layers"];
+    EXPECT_EQ(std::abs(all["value"].get<double>()), most) << model;
+    const auto& born = prompt["largest"]["me_layer"];
+    ASSERT_EQ(born["layer"], prompt["me_layer"]) << model;
+    const auto& layer = prompt["layers"][born["layer"].get<std::size_t>()];
+    for (const auto* field : {"token", "dim", "value"})
+      EXPECT_EQ(born[field], layer[field]) << model;
+    for (const auto& entry : {all, born}) {
+      const auto& parts = entry["parts"];
+      const auto sum = (parts["resid_pre"].get<float>() + parts["attn_out"].get<float>()) +
+                       parts["ffn_out"].get<float>();
+      EXPECT_EQ(sum, entry["value"].get<float>()) << model;
+      EXPECT_EQ(entry.contains("experts"), model == "mixtral");
+    }
+    const auto text = run_onset(arguments).out;
+    EXPECT_NE(text.find("\nME:      layer "), std::string::npos) << text;
+    EXPECT_NE(text.find("\nlargest: layer "), std::string::npos) << text;
+    EXPECT_LE(widest_line(text), 80U);
+  }
+}
+
 // Where neither part of a block has 60 % of what it adds, both are told.
 TEST(Scan, TellsBothPartsWhereNeitherPrevails) {
   const auto path = model_path("qwen2_moe");

@@ -226,6 +226,15 @@ TEST(Tokenize, ANamedFormatWhoseMarkersAreNoTokensIsSaidOnce) {
       "");
 }
 
+TEST(Tokenize, OnlyMarkersThatTheTextHoldsAreSaid) {
+  const auto outcome =
+      run_onset({"tokenize", qwen(), "--chat", "--chat-format", "phi3", "--text", "hi"});
+  ASSERT_EQ(outcome.code, 0) << outcome.error;
+  EXPECT_NE(outcome.error.find("<|user|>"), std::string::npos) << outcome.error;
+  EXPECT_EQ(outcome.error.find("<|system|>"), std::string::npos) << outcome.error;
+  EXPECT_NE(outcome.error.find("no tokens: the format"), std::string::npos) << outcome.error;
+}
+
 TEST(Tokenize, OptionsThatAFormatDoesNotReadAreSaidOnce) {
   const TemporaryFolder folder;
   const std::string row =

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "onset/model/decoder.h"
 #include "onset/model/hooks.h"
 #include "onset/model/model.h"
 #include "support/support.h"
@@ -41,6 +42,30 @@ TEST(CutSamples, ABosCountsAndIsNotDoubled) {
 
 TEST(MostFrequentToken, IsTheLowestOfThem) {
   EXPECT_EQ(most_frequent_token(std::vector<Ids>{{5, 3, 3}, {5, 1}}), 3);
+}
+
+// The token's largest entry by layer, against the states of each sample's own pass.
+TEST(Sinks, TellTheTokensLargestEntry) {
+  const Model model = Model::open(onset::testing::data("models/llama"));
+  const std::vector<Ids> samples{{3, 7, 1, 30, 12}, {5, 9, 2, 40, 11}};
+  const SinksResult found = measure_sinks(model, samples, {.key = 1});
+  const std::int64_t layers = model.config().layer_count();
+  std::vector<double> expected(static_cast<std::size_t>(layers));
+  for (const Ids& ids : samples) {
+    Hooks hooks(layers);
+    SiteSet ends(layers);
+    ends.add_all_layers(SiteKind::resid_post);
+    hooks.observe(ends, [&](const SiteContext& context, const at::Tensor& state) {
+      expected[static_cast<std::size_t>(context.site.layer)] +=
+          state[1].abs().max().item<double>() / 2;
+    });
+    const std::vector<SequenceInput> batch{{.ids = ids}};
+    static_cast<void>(model.decoder().forward(batch, LogitRows::none, &hooks));
+  }
+  ASSERT_EQ(found.key_max_abs.size(), expected.size());
+  for (std::size_t l = 0; l < expected.size(); ++l) {
+    EXPECT_NEAR(found.key_max_abs[l], expected[l], 1e-5 * expected[l]) << l;
+  }
 }
 
 TEST(Sinks, UniformAttentionOfAnyLengthIsKnown) {

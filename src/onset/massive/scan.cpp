@@ -74,15 +74,20 @@ std::optional<std::int64_t> first_massive_layer(
   return found - massive.begin();
 }
 
-// The token whose stages are told: of the largest entry at the ME layer, else of the largest
-// anywhere.
-std::int64_t stage_token(const PromptTrace& trace, std::optional<std::int64_t> me_layer) {
-  if (me_layer) return trace.layers[static_cast<std::size_t>(*me_layer)].statistics.largest.token;
+// The first layer with the largest entry of all.
+std::size_t largest_layer(const PromptTrace& trace) {
   const auto largest =
       std::max_element(trace.layers.begin(), trace.layers.end(), [](const auto& a, const auto& b) {
         return std::fabs(a.statistics.largest.value) < std::fabs(b.statistics.largest.value);
       });
-  return largest->statistics.largest.token;
+  return static_cast<std::size_t>(largest - trace.layers.begin());
+}
+
+// The token whose stages are told: of the largest entry at the ME layer, else of the largest
+// anywhere.
+std::int64_t stage_token(const PromptTrace& trace, std::optional<std::int64_t> me_layer) {
+  if (me_layer) return trace.layers[static_cast<std::size_t>(*me_layer)].statistics.largest.token;
+  return trace.layers[largest_layer(trace)].statistics.largest.token;
 }
 
 std::optional<std::string> prompt_note(const std::vector<std::int64_t>& ids) {
@@ -90,6 +95,22 @@ std::optional<std::string> prompt_note(const std::vector<std::int64_t>& ids) {
   const bool uniform =
       std::adjacent_find(ids.begin(), ids.end(), std::not_equal_to<>()) == ids.end();
   return uniform ? std::optional<std::string>("uniform") : std::nullopt;
+}
+
+// The largest entry after that layer: its token's largest, whose parts are traced.
+WrittenEntry written_entry(const PromptTrace& trace, std::size_t layer) {
+  const StateEntry& entry = trace.layers[layer].statistics.largest;
+  const EntryParts& parts =
+      trace.layers[layer].tokens[static_cast<std::size_t>(entry.token)].at_largest;
+  return {.layer = static_cast<std::int64_t>(layer),
+          .token = entry.token,
+          .dim = entry.dim,
+          .value = entry.value,
+          .resid_pre = parts.resid_pre,
+          .attn_out = parts.attn_out,
+          .ffn_out = parts.ffn_out,
+          .experts = parts.experts,
+          .shared_out = parts.shared_out};
 }
 
 PromptScan analyse(const ScanPrompt& prompt, const PromptTrace& trace, const ScanOptions& options) {
@@ -110,6 +131,10 @@ PromptScan analyse(const ScanPrompt& prompt, const PromptTrace& trace, const Sca
     if (statistics.massive) result.last_massive_layer = statistics.layer;
     result.layers.push_back(std::move(statistics));
   }
+  if (result.me_layer) {
+    result.at_me_layer = written_entry(trace, static_cast<std::size_t>(*result.me_layer));
+  }
+  result.largest = written_entry(trace, largest_layer(trace));
   result.stages = find_stages(trace, stage_token(trace, result.me_layer), options.min_abs);
   return result;
 }

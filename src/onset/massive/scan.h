@@ -82,6 +82,19 @@ struct Stage {
 // where the layer is no mixture.
 [[nodiscard]] std::string main_expert(const Stage& stage);
 
+// An entry after a block and what it is the sum of: value = (resid_pre + attn_out) + ffn_out.
+struct WrittenEntry {
+  std::int64_t layer = 0;
+  std::int64_t token = 0;
+  std::int64_t dim = 0;
+  float value = 0;
+  float resid_pre = 0;
+  float attn_out = 0;
+  float ffn_out = 0;
+  std::vector<ExpertPart> experts = {};  // as in Stage
+  std::optional<float> shared_out = std::nullopt;
+};
+
 struct PromptScan {
   std::string text;
   std::vector<std::int64_t> ids;
@@ -89,6 +102,9 @@ struct PromptScan {
   std::optional<std::int64_t> me_layer;
   std::optional<std::int64_t> last_massive_layer;
   std::vector<Stage> stages;
+  // The largest entry after the ME layer, and the largest of all layers (the first on ties).
+  std::optional<WrittenEntry> at_me_layer;
+  WrittenEntry largest;
   std::vector<LayerStatistics> layers;
   // "too_short" (one token) or "uniform" (one repeated token): the median is no yardstick.
   std::optional<std::string> note;

@@ -89,7 +89,12 @@ SinksResult measure_sinks(const Model& model, std::span<const std::vector<std::i
   SiteSet ends(layers);
   ends.add_all_layers(SiteKind::resid_post);
   std::int64_t done = 0;
-  hooks.observe(ends, [&](const SiteContext&, const at::Tensor&) {
+  std::vector<double> key_max_abs(static_cast<std::size_t>(layers));
+  hooks.observe(ends, [&](const SiteContext& context, const at::Tensor& state) {
+    double& sum = key_max_abs[static_cast<std::size_t>(context.site.layer)];
+    for (const SequenceRows& rows : context.sequences) {
+      sum += state.select(0, rows.row + options.key).abs().max().item<double>();
+    }
     log.step("layers", ++done, layers * static_cast<std::int64_t>(ranges.size()));
   });
   for (const PromptRange& range : ranges) {
@@ -100,6 +105,9 @@ SinksResult measure_sinks(const Model& model, std::span<const std::vector<std::i
 
   SinksResult result;
   result.options = options;
+  for (const double sum : key_max_abs) {
+    result.key_max_abs.push_back(sum / static_cast<double>(samples.size()));
+  }
   result.samples = meter.sequences();
   for (std::size_t s = 0; s < result.samples.size(); ++s) check_finite(result.samples[s], s);
   result.summary = summarise(result.samples, options.threshold);

@@ -31,6 +31,9 @@ struct SinksResult {
   // [L] What alpha would be if each query attended alike to all keys it sees, mean over samples;
   // NaN where no query sees the key. A window's early queries have few keys, so it is larger there.
   std::vector<double> uniform_alpha;
+  // [L] max |x| of the token at options.key after the layer, mean over samples: where its state is
+  // massive.
+  std::vector<double> key_max_abs;
 };
 
 // Runs the samples through the blocks and measures. `interventions`: what edits the passes (its

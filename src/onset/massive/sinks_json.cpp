@@ -35,6 +35,7 @@ OrderedJson sink_layers_json(const SinksResult& result, std::span<const std::int
                     {"mean_alpha", number(summary.layer_alpha[l])},
                     {"mean_score", number(summary.layer_score[l])},
                     {"uniform_alpha", number(result.uniform_alpha[l])},
+                    {"key_max_abs", number(result.key_max_abs[l])},
                     {"most_attended_key", most ? OrderedJson(most->key) : OrderedJson(nullptr)},
                     {"most_attended_mass", most ? number(most->mass) : OrderedJson(nullptr)},
                     {"head_sink_rate", numbers(summary.head_rate[l])},

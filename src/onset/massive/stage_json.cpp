@@ -1,5 +1,7 @@
 #include "onset/massive/stage_json.h"
 
+#include <utility>
+
 namespace onset {
 namespace {
 
@@ -7,7 +9,38 @@ OrderedJson share_json(const std::optional<double>& share) {
   return share ? finite_or_null(*share) : OrderedJson(nullptr);
 }
 
+// In a mixture alone.
+void add_experts(OrderedJson& row, const std::vector<ExpertPart>& parts,
+                 const std::optional<float>& shared_out) {
+  if (parts.empty() && !shared_out) return;
+  OrderedJson experts = OrderedJson::array();
+  for (const ExpertPart& part : parts) {
+    experts.push_back({{"expert", part.expert}, {"value", float_or_null(part.value)}});
+  }
+  row["experts"] = std::move(experts);
+  row["shared_out"] = shared_out ? float_or_null(*shared_out) : OrderedJson(nullptr);
+}
+
+OrderedJson written_json(const WrittenEntry& entry) {
+  OrderedJson row{{"layer", entry.layer},
+                  {"token", entry.token},
+                  {"dim", entry.dim},
+                  {"value", float_or_null(entry.value)},
+                  {"parts",
+                   {{"resid_pre", float_or_null(entry.resid_pre)},
+                    {"attn_out", float_or_null(entry.attn_out)},
+                    {"ffn_out", float_or_null(entry.ffn_out)}}}};
+  add_experts(row, entry.experts, entry.shared_out);
+  return row;
+}
+
 }  // namespace
+
+OrderedJson largest_json(const PromptScan& prompt) {
+  return {
+      {"me_layer", prompt.at_me_layer ? written_json(*prompt.at_me_layer) : OrderedJson(nullptr)},
+      {"all_layers", written_json(prompt.largest)}};
+}
 
 OrderedJson stages_json(const std::vector<Stage>& stages) {
   OrderedJson rows = OrderedJson::array();
@@ -24,14 +57,7 @@ OrderedJson stages_json(const std::vector<Stage>& stages) {
                     {"resid_post", float_or_null(stage.resid_post())},
                     {"attn_share", share_json(stage.attn_share)},
                     {"ffn_share", share_json(stage.ffn_share)}});
-    if (stage.experts.empty() && !stage.shared_out) continue;
-    OrderedJson experts = OrderedJson::array();
-    for (const ExpertPart& part : stage.experts) {
-      experts.push_back({{"expert", part.expert}, {"value", float_or_null(part.value)}});
-    }
-    rows.back()["experts"] = std::move(experts);
-    rows.back()["shared_out"] =
-        stage.shared_out ? float_or_null(*stage.shared_out) : OrderedJson(nullptr);
+    add_experts(rows.back(), stage.experts, stage.shared_out);
   }
   return rows;
 }

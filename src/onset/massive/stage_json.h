@@ -11,4 +11,7 @@ namespace onset {
 // An array, one object a stage; the fields stand in docs/json.md.
 [[nodiscard]] OrderedJson stages_json(const std::vector<Stage>& stages);
 
+// `largest` of a prompt: the entry at the ME layer (or null) and the largest of all.
+[[nodiscard]] OrderedJson largest_json(const PromptScan& prompt);
+
 }  // namespace onset
