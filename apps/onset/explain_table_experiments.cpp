@@ -59,7 +59,7 @@ std::string vocabulary_rows(const VocabularyResult& vocabulary) {
   std::string values = "max |x| ";
   for (std::size_t i = 0; i < vocabulary.levels.size(); ++i) {
     levels += pad_left(shortest(vocabulary.levels[i]), 8);
-    values += pad_left(compact(vocabulary.quantiles[i]), 8);
+    values += column(compact(vocabulary.quantiles[i]), 8);
   }
   return levels + "\n" + values + "\n";
 }
@@ -68,7 +68,7 @@ std::string dose_rows(const DoseResult& dose) {
   if (dose.conditions.empty()) return {};
   const auto shown = layers_shown(dose);
   std::string text = "entries       perplexity    sinks  behind  at layer";
-  for (const auto layer : shown) text += pad_left(str_cat(layer), 7);
+  for (const auto layer : shown) text += pad_left(str_cat(layer), 8);
   text += "\n";
   for (const auto& condition : dose.conditions) {
     const auto& sinks = condition.text.sinks;
@@ -76,7 +76,7 @@ std::string dose_rows(const DoseResult& dose) {
             pad_left(perplexity_text(condition.text.perplexity), 10) +
             pad_left(percent(sinks.sink_rate), 9) +
             pad_left(percent(sinks_behind(sinks, dose.layer)), 8) + std::string(9, ' ');
-    for (const auto layer : shown) text += pad_left(percent(sinks.layer_rate[layer]), 7);
+    for (const auto layer : shown) text += column(percent(sinks.layer_rate[layer]), 8);
     text += "\n";
   }
   if (shown.empty()) return text;

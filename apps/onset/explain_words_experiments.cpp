@@ -129,6 +129,10 @@ std::vector<std::string> factorial_words(const Explanation& explanation) {
     }
   }
   words.push_back(text + ".");
+  if (!(plain.at_layer > 0)) {
+    words.emplace_back("M is 0 there: nothing can be compared with it.");
+    return words;
+  }
   if (const auto* flat = cell_of(found, 0.0, FfnChange::as_is)) {
     words.emplace_back(
         plain.at_layer < notable_factor * flat->at_layer

@@ -216,7 +216,7 @@ std::string fixed(double value, int decimals) {
 }
 
 std::string compact(double value) {
-  if (std::isnan(value)) return "nan";
+  if (std::isnan(value)) return "n/a";  // what was not measured, or is no number
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
   const double size = std::abs(value);
   if (size == 0) return "0";
@@ -239,6 +239,7 @@ std::string shortest(double value) {
 }
 
 std::string percent(double share) {
+  if (std::isnan(share)) return "n/a";
   const double rounded = std::round(share * 1000) / 10;
   return format("%.1f %%", rounded == 0 ? 0.0 : rounded);  // never "-0.0"
 }
@@ -246,6 +247,10 @@ std::string percent(double share) {
 std::string human_seconds(double seconds) {
   if (seconds < 0.0999995) return format("%.2f ms", seconds * 1000);
   return format(seconds < 9.995 ? "%.2f s" : "%.1f s", seconds);
+}
+
+std::string column(const std::string& text, std::size_t width) {
+  return text.size() < width ? pad_left(text, width) : " " + text;
 }
 
 std::string counted(std::int64_t count, std::string_view singular) {

@@ -53,6 +53,8 @@ struct TextStyle {
 [[nodiscard]] std::string shortest(double value);
 // A share as "99.6 %".
 [[nodiscard]] std::string percent(double share);
+// pad_left, with a space before a text that fills the width or more.
+[[nodiscard]] std::string column(const std::string& text, std::size_t width);
 // "0.24 ms", "1.35 s".
 [[nodiscard]] std::string human_seconds(double seconds);
 // "1 tensor", "2 tensors".

@@ -1,6 +1,7 @@
 // onset explain on odd models and options: states that are not finite, a dim named twice, the BOS
 // of the text, windows beyond the context.
 
+#include <algorithm>
 #include <limits>
 
 #include "app/program.h"
@@ -61,6 +62,26 @@ TEST_F(ExplainedToy, WindowsBeyondTheContextAreSaid) {
   EXPECT_NE(beyond.error.find("windows of 20 tokens"), std::string::npos) << beyond.error;
   const auto within = explain({"--only", "dose", "--text-ids", text_ids, "--window", "10"});
   EXPECT_EQ(within.error.find("windows of"), std::string::npos) << within.error;
+}
+
+TEST_F(ExplainedToy, WhatCannotBeMeasuredIsNoNumber) {
+  const auto last = explain({"--text-ids", text_ids});
+  ASSERT_EQ(last.code, 0) << last.error;
+  EXPECT_EQ(last.out.find("nan"), std::string::npos) << last.out;
+  for (auto& [name, values] : toy_.values) std::fill(values.begin(), values.end(), 0.0F);
+  const auto zero = explain({"--text-ids", text_ids});
+  ASSERT_EQ(zero.code, 0) << zero.error;
+  EXPECT_EQ(zero.out.find("nan"), std::string::npos) << zero.out;
+  EXPECT_NE(zero.out.find("M is 0 there"), std::string::npos) << zero.out;
+}
+
+TEST_F(ExplainedToy, ATokenBeyondTheTextIsNotDosed) {
+  const auto outcome = explain(
+      {"--ids", "1,5,9,7,3,8,2,4", "--token", "7", "--only", "dose", "--text-ids", "3,4,5,6,7"});
+  ASSERT_EQ(outcome.code, 0) << outcome.error;
+  EXPECT_NE(outcome.error.find("token 7 is beyond the text's samples of 5 tokens"),
+            std::string::npos)
+      << outcome.error;
 }
 
 }  // namespace

@@ -3,9 +3,11 @@
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
+#include "onset/base/error.h"
 #include "onset/massive/block_rows.h"
 #include "onset/model/model.h"
 
@@ -145,6 +147,18 @@ DoseResult explain_dose(const Setting& setting) {
   return run_doses(setting.model, question, setting.log);
 }
 
+// Whether the experiments on the text can edit the token: it stands in the samples for the sinks,
+// with a query behind it. Says so where not.
+bool is_in_samples(const Setting& setting) {
+  std::size_t longest = 0;
+  for (const auto& sample : setting.text->samples) longest = std::max(longest, sample.size());
+  const std::int64_t position = setting.target.position.value_or(0);
+  if (position + 1 < static_cast<std::int64_t>(longest)) return true;
+  setting.log.warning(str_cat("token ", position, " is beyond the text's samples of ", longest,
+                              " tokens, so that doses cannot be measured: they are left out"));
+  return false;
+}
+
 }  // namespace
 
 ExplainResult explain(const Model& model, const ScanResult& scan, const ExplainTarget& target,
@@ -173,7 +187,7 @@ ExplainResult explain(const Model& model, const ScanResult& scan, const ExplainT
                                          .threshold = result.target.threshold},
                                         log);
   }
-  if (parts.dose && text) result.dose = explain_dose(setting);
+  if (parts.dose && text && is_in_samples(setting)) result.dose = explain_dose(setting);
   return result;
 }
 
