@@ -504,7 +504,7 @@ TEST(Scan, AttributesTheLargestEntries) {
     const std::vector<std::string> arguments{
         "scan", model_path(model), "--ids", "1,2,3,4,9", "--min-abs", "1", "--min-ratio", "3"};
     auto json = arguments;
-    json.push_back("--json");
+    json.emplace_back("--json");
     const auto document = run_onset(json).json();
     const auto& prompt = document["prompts"][0];
     double most = 0;
@@ -539,7 +539,7 @@ TEST(Scan, TellsBothPartsWhereNeitherPrevails) {
   auto json = arguments;
   json.push_back("--json");
   const auto document = run_onset(json).json();
-  const auto me = document["me_layer"];
+  const auto& me = document["me_layer"];
   for (const auto& stage : document["stages"]) {
     if (stage["layer"] != me || stage["kind"] != "rise") continue;
     EXPECT_GT(stage["attn_share"].get<double>(), 0.4);
