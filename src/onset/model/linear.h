@@ -25,8 +25,8 @@ class Linear {
   // Converts the weight once and keeps it, where the computation needs it converted.
   void make_resident();
 
-  // Outputs [first, first + count) as a layer of their own. Throws std::logic_error where the rows are
-  // permuted or there is a bias.
+  // Outputs [first, first + count) as a layer of their own. Throws std::logic_error where the rows
+  // are permuted or there is a bias.
   [[nodiscard]] Linear outputs(std::int64_t first, std::int64_t count) const;
 
   [[nodiscard]] std::int64_t out_features() const { return stored_.rows; }
