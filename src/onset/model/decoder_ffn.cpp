@@ -22,6 +22,26 @@ void for_each_matrix(const FfnWeights& expert, const Visit& visit) {
   }
 }
 
+// to[rows[i], first + c] += part[i, c]; what index_add_ does slowly where `to` is a slice.
+template <typename Value>
+void add_rows_of(const at::Tensor& part, const std::vector<std::int64_t>& rows, std::int64_t first,
+                 at::Tensor& to) {
+  const std::int64_t columns = part.size(1);
+  const Value* from = part.const_data_ptr<Value>();
+  for (const std::int64_t row : rows) {
+    Value* into = to.mutable_data_ptr<Value>() + row * to.size(1) + first;
+    for (std::int64_t c = 0; c < columns; ++c) into[c] += from[c];
+    from += columns;
+  }
+}
+
+void add_rows(const at::Tensor& part, const std::vector<std::int64_t>& rows, std::int64_t first,
+              at::Tensor& to) {
+  const at::Tensor packed = part.contiguous();
+  if (to.scalar_type() == at::kDouble) return add_rows_of<double>(packed, rows, first, to);
+  add_rows_of<float>(packed, rows, first, to);
+}
+
 // Calls work(thread, threads) once on each thread, with the caller's mode of autograd, which
 // threads do not inherit. Products inside run on that thread alone.
 template <typename Work>
@@ -121,14 +141,14 @@ at::Tensor Decoder::experts_at_once(std::int64_t layer, const at::Tensor& input,
       products[g] = gated(config_.activation, expert.gate(x), expert.up(x)).mul(weight);
     }
   });
-  at::Tensor out = at::zeros_like(input);
+  at::Tensor out = at::zeros(input.sizes(), input.options());
   on_every_thread([&](std::int64_t thread, std::int64_t threads) {
     const std::int64_t first = config_.hidden * thread / threads;
     const std::int64_t count = config_.hidden * (thread + 1) / threads - first;
     if (count == 0) return;
-    at::Tensor columns = out.narrow(1, first, count);
     for (std::size_t g = 0; g < groups.size(); ++g) {
-      columns.index_add_(0, rows[g], expert_of(groups[g]).down.outputs(first, count)(products[g]));
+      add_rows(expert_of(groups[g]).down.outputs(first, count)(products[g]), groups[g].rows, first,
+               out);
     }
   });
   for (const ExpertRows& group : groups) drop_behind(expert_of(group));
