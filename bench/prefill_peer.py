@@ -17,6 +17,8 @@ tokens = int(sys.argv[2]) if len(sys.argv) > 2 else 512
 torch.set_num_threads(int(sys.argv[3]) if len(sys.argv) > 3 else 2)
 for dtype in (torch.float32, torch.bfloat16):
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype).eval()
+    if hasattr(model.config, "num_experts_per_tok"):
+        model.set_experts_implementation("grouped_mm")
     ids = torch.randint(0, model.config.vocab_size, (1, tokens))
     times = []
     with torch.no_grad():

@@ -130,8 +130,9 @@ std::string state_words(const DoseResult& dose) {
   return text + (ratio > 2 ? ": zeroing them does not make it an ordinary token." : ".");
 }
 
-// How the sinks behind the layer respond, beside the controls.
-std::string verdict_words(const DoseResult& dose) {
+}  // namespace
+
+std::string dose_verdict(const DoseResult& dose) {
   const auto rate = [&](const DoseCondition* condition) { return rate_of(dose, condition); };
   const double full = rate(condition_of(dose, "dose", 1.0));
   const double zeroed = rate(condition_of(dose, "dose", 0.0));
@@ -160,8 +161,6 @@ std::string verdict_words(const DoseResult& dose) {
   }
   return change + "most of these sinks rest on the entries.";
 }
-
-}  // namespace
 
 std::vector<std::string> dose_words(const Explanation& explanation) {
   const auto& dose = explanation.result.dose;
@@ -193,7 +192,7 @@ std::vector<std::string> dose_words(const Explanation& explanation) {
                 response_words(found, *dim), "; the same dims of token ", found.control_position,
                 " set to 0: ", response_words(found, *token), "."));
   }
-  add(verdict_words(found));
+  add(dose_verdict(found));
   add("This holds for the text, the heads' threshold and the model as trained: another training "
       "may "
       "make sinks without such entries, and what the perplexity is lost for is not shown.");

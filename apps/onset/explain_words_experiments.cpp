@@ -65,7 +65,7 @@ std::string single_effect(const std::string& nil, double nil_value, const std::s
   return text + str_cat("but together they make ", times(both));
 }
 
-std::string interaction_words(const Effects& effects, FfnChange change) {
+std::string effects_words(const Effects& effects, FfnChange change) {
   const std::string gain = "flattening the gain";
   const std::string ffn = change_words(change);
   const bool gain_nil = within_factor(effects.gain, nil_factor);
@@ -108,6 +108,19 @@ std::string ffn_change_words(FfnChange change) {
   return "capped";
 }
 
+std::string interaction_words(const FactorialResult& factorial, FfnChange change) {
+  const auto* plain = cell_of(factorial, 1.0, FfnChange::as_is);
+  const auto* gain = cell_of(factorial, 0.0, FfnChange::as_is);
+  const auto* ffn = cell_of(factorial, 1.0, change);
+  const auto* both = cell_of(factorial, 0.0, change);
+  if (plain == nullptr || gain == nullptr || ffn == nullptr || both == nullptr) return "";
+  if (!(plain->at_layer > 0)) return "";
+  return effects_words({.gain = gain->at_layer / plain->at_layer,
+                        .ffn = ffn->at_layer / plain->at_layer,
+                        .both = both->at_layer / plain->at_layer},
+                       change);
+}
+
 std::vector<std::string> factorial_words(const Explanation& explanation) {
   const auto& factorial = explanation.result.factorial;
   if (!factorial) return {};
@@ -143,14 +156,8 @@ std::vector<std::string> factorial_words(const Explanation& explanation) {
   }
   for (const auto& interaction : found.interactions) {
     if (interaction.a != 0.0) continue;
-    const auto effect = [&](double of, FfnChange ffn) {
-      return cell_of(found, of, ffn)->at_layer / plain.at_layer;
-    };
-    const Effects effects{.gain = effect(0.0, FfnChange::as_is),
-                          .ffn = effect(1.0, interaction.ffn),
-                          .both = effect(0.0, interaction.ffn)};
     words.push_back(str_cat("Gain flattened and FFN ", ffn_change_words(interaction.ffn), ": ",
-                            interaction_words(effects, interaction.ffn), " (interaction ",
+                            interaction_words(found, interaction.ffn), " (interaction ",
                             compact(interaction.value), ", a factor of ",
                             compact(std::exp(interaction.value)), ")."));
   }

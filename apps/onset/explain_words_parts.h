@@ -47,4 +47,10 @@ inline constexpr std::size_t dims_told = 3;
 [[nodiscard]] std::string vocabulary_rows(const VocabularyResult& vocabulary);
 [[nodiscard]] std::string dose_rows(const DoseResult& dose);
 
+// What flattening the gain and the change of the FFN do alone and together; empty where one of them
+// was not run or M is 0.
+[[nodiscard]] std::string interaction_words(const FactorialResult& factorial, FfnChange change);
+// How the sinks behind the layer respond, beside the controls.
+[[nodiscard]] std::string dose_verdict(const DoseResult& dose);
+
 }  // namespace onset::app

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "explain_words_parts.h"
 #include "onset/base/error.h"
 #include "onset/base/strings.h"
 #include "onset/report/explain_figures.h"
@@ -152,13 +153,11 @@ Fact factorial_answer(const FactorialResult& found) {
                 ? " So the value needs the shape of the gain, and not the size of the product."
                 : " So neither alone is needed for most of it.";
   }
-  if (const auto* one = interaction_of(found)) {
-    text += str_cat(" Interaction ", number_text(one->value), ", a factor of ",
-                    number_text(std::exp(one->value)),
-                    std::fabs(one->value) < std::log(2.0)
-                        ? ": each change takes its own factor away, whatever the other does."
-                    : one->value > 0 ? ": norm and FFN make the value together."
-                                     : ": either of the two alone makes most of it.");
+  const auto* one = interaction_of(found);
+  const std::string effects = interaction_words(found, FfnChange::normalised);
+  if (one != nullptr && !effects.empty()) {
+    text += str_cat(" In factors, ", effects, " (interaction ", number_text(one->value),
+                    ", a factor of ", number_text(std::exp(one->value)), ").");
   }
   return {"What if the gain is flattened, the product normalised, or both?", text};
 }
@@ -222,27 +221,8 @@ Fact dose_answer(const DoseResult& dose) {
   }
   text += ".";
   const auto* full = condition_of(dose, "dose", 1.0);
-  const auto* none = condition_of(dose, "dose", 0.0);
   const auto* mean = condition_of(dose, "mean");
-  if (full != nullptr && none != nullptr) {
-    const double before = mean_behind(full->text.sinks.layer_rate, dose.layer);
-    const double after = mean_behind(none->text.sinks.layer_rate, dose.layer);
-    double control = 0;
-    for (const auto* name : {"control_dim", "control_token"}) {
-      if (const auto* other = condition_of(dose, name)) {
-        control = std::max(
-            control, std::fabs(before - mean_behind(other->text.sinks.layer_rate, dose.layer)));
-      }
-    }
-    if (before - after < std::max(0.05, 2 * control)) {
-      text += " The sinks hardly respond to the massive entries.";
-    } else {
-      text +=
-          after > 0.5 * before
-              ? " The massive entries are one cause of the sinks; most sinks remain without them."
-              : " Most of these sinks rest on the massive entries.";
-    }
-  }
+  text += " " + dose_verdict(dose);
   if (full != nullptr && mean != nullptr && mean->text.perplexity < 1.1 * full->text.perplexity) {
     text +=
         " Their mean over prompts does as well as the values themselves: the model needs them "
