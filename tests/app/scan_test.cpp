@@ -537,7 +537,7 @@ TEST(Scan, TellsBothPartsWhereNeitherPrevails) {
   const std::vector<std::string> arguments{"scan",      path, "--ids",       "1,2,3,4",
                                            "--min-abs", "1",  "--min-ratio", "3"};
   auto json = arguments;
-  json.push_back("--json");
+  json.emplace_back("--json");
   const auto document = run_onset(json).json();
   const auto& me = document["me_layer"];
   for (const auto& stage : document["stages"]) {
