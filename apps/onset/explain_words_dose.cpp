@@ -17,14 +17,6 @@ constexpr double response = 0.1;
 // Below this a layer has no sinks.
 constexpr double no_sinks = 0.005;
 
-const DoseCondition* condition_of(const DoseResult& dose, const std::string& name,
-                                  std::optional<double> value = std::nullopt) {
-  for (const auto& condition : dose.conditions) {
-    if (condition.name == name && condition.dose == value) return &condition;
-  }
-  return nullptr;
-}
-
 double rate_of(const DoseResult& dose, const DoseCondition* condition) {
   return condition == nullptr ? std::nan("") : sinks_behind(condition->text.sinks, dose.layer);
 }

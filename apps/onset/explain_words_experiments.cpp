@@ -13,13 +13,6 @@ namespace {
 // An effect of less than this factor is called small.
 constexpr double notable_factor = 2.0;
 
-const FactorialCell* cell_of(const FactorialResult& result, double a, FfnChange ffn) {
-  for (const auto& cell : result.cells) {
-    if (cell.a == a && cell.ffn == ffn) return &cell;
-  }
-  return nullptr;
-}
-
 // An effect of less than this factor is called nil.
 constexpr double nil_factor = 1.1;
 // Effects whose interaction is within this are called independent.

@@ -196,7 +196,7 @@ Table comparison_table(const std::vector<ModelReport>& reports) {
     if (explained != nullptr && explained->dose) {
       for (const auto& condition : explained->dose->conditions) {
         if (condition.dose != 0.0) continue;
-        at_zero = share_text(mean_behind(condition.text.sinks.layer_rate, explained->dose->layer));
+        at_zero = share_text(sinks_behind(condition.text.sinks, explained->dose->layer));
       }
     }
     const double depth =

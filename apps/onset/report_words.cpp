@@ -32,24 +32,9 @@ const FactorialResult* factorial_of(const ModelReport& report) {
   return &*report.explanation->result.factorial;
 }
 
-const FactorialCell* cell_of(const FactorialResult& result, double a, FfnChange ffn) {
-  for (const auto& cell : result.cells) {
-    if (cell.a == a && cell.ffn == ffn) return &cell;
-  }
-  return nullptr;
-}
-
 const Interaction* interaction_of(const FactorialResult& result) {
   for (const auto& one : result.interactions) {
     if (one.a == 0.0 && one.ffn == FfnChange::normalised) return &one;
-  }
-  return nullptr;
-}
-
-const DoseCondition* condition_of(const DoseResult& dose, const std::string& name,
-                                  std::optional<double> value = std::nullopt) {
-  for (const auto& condition : dose.conditions) {
-    if (condition.name == name && condition.dose == value) return &condition;
   }
   return nullptr;
 }
@@ -215,7 +200,7 @@ Fact dose_answer(const DoseResult& dose) {
   bool first = true;
   for (const auto& condition : dose.conditions) {
     text += str_cat(first ? "" : "; ", dose_label(dose, condition), ": ",
-                    share_text(mean_behind(condition.text.sinks.layer_rate, dose.layer)), ", ",
+                    share_text(sinks_behind(condition.text.sinks, dose.layer)), ", ",
                     number_text(condition.text.perplexity));
     first = false;
   }
@@ -357,10 +342,10 @@ void add_explain_numbers(const ModelReport& report, std::vector<Fact>& facts) {
     const auto* full = condition_of(*result.dose, "dose", 1.0);
     const auto* none = condition_of(*result.dose, "dose", 0.0);
     if (full != nullptr && none != nullptr) {
-      facts.push_back({"sinks behind, entry at 0",
-                       share_text(mean_behind(none->text.sinks.layer_rate, result.dose->layer)),
-                       str_cat("as it is ", share_text(mean_behind(full->text.sinks.layer_rate,
-                                                                   result.dose->layer)))});
+      facts.push_back(
+          {"sinks behind, entry at 0",
+           share_text(sinks_behind(none->text.sinks, result.dose->layer)),
+           str_cat("as it is ", share_text(sinks_behind(full->text.sinks, result.dose->layer)))});
       facts.push_back({"perplexity, entry at 0", number_text(none->text.perplexity),
                        "as it is " + number_text(full->text.perplexity)});
     }

@@ -101,4 +101,12 @@ DoseResult run_doses(const Model& model, const DoseQuestion& question, const Log
   return result;
 }
 
+const DoseCondition* condition_of(const DoseResult& dose, const std::string& name,
+                                  std::optional<double> value) {
+  for (const auto& condition : dose.conditions) {
+    if (condition.name == name && condition.dose == value) return &condition;
+  }
+  return nullptr;
+}
+
 }  // namespace onset

@@ -61,6 +61,10 @@ struct DoseResult {
   std::vector<DoseCondition> conditions;
 };
 
+// By name and, for "dose", its value; nullptr where the condition was not run.
+[[nodiscard]] const DoseCondition* condition_of(const DoseResult& result, const std::string& name,
+                                                std::optional<double> dose = std::nullopt);
+
 [[nodiscard]] DoseResult run_doses(const Model& model, const DoseQuestion& question,
                                    const Log& log = {});
 

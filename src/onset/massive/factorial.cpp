@@ -113,12 +113,14 @@ FactorialCell run_cell(const Model& model, const FactorialQuestion& question, do
   return cell;
 }
 
-const FactorialCell& cell_at(const FactorialResult& result, double a, FfnChange ffn) {
-  return *std::find_if(result.cells.begin(), result.cells.end(),
-                       [&](const FactorialCell& cell) { return cell.a == a && cell.ffn == ffn; });
-}
-
 }  // namespace
+
+const FactorialCell* cell_of(const FactorialResult& result, double a, FfnChange ffn) {
+  for (const auto& cell : result.cells) {
+    if (cell.a == a && cell.ffn == ffn) return &cell;
+  }
+  return nullptr;
+}
 
 std::string_view ffn_change_name(FfnChange change) {
   switch (change) {
@@ -176,10 +178,10 @@ FactorialResult run_factorial(const Model& model, const FactorialQuestion& quest
     if (a == 1.0) continue;
     for (const FfnChange change : changes) {
       if (change == FfnChange::as_is) continue;
-      const double value = std::log(cell_at(result, 1.0, FfnChange::as_is).at_layer) -
-                           std::log(cell_at(result, 1.0, change).at_layer) -
-                           std::log(cell_at(result, a, FfnChange::as_is).at_layer) +
-                           std::log(cell_at(result, a, change).at_layer);
+      const double value = std::log(cell_of(result, 1.0, FfnChange::as_is)->at_layer) -
+                           std::log(cell_of(result, 1.0, change)->at_layer) -
+                           std::log(cell_of(result, a, FfnChange::as_is)->at_layer) +
+                           std::log(cell_of(result, a, change)->at_layer);
       result.interactions.push_back({.a = a, .ffn = change, .value = value});
     }
   }

@@ -67,6 +67,9 @@ struct FactorialResult {
   std::vector<Interaction> interactions;
 };
 
+// nullptr where the cell was not run.
+[[nodiscard]] const FactorialCell* cell_of(const FactorialResult& result, double a, FfnChange ffn);
+
 // Medians are over the tokens of each sequence (the lower of two middle ones); in mixtures those of
 // the product are over the rows of the pass that are sent to one expert.
 [[nodiscard]] FactorialResult run_factorial(const Model& model, const FactorialQuestion& question,

@@ -14,13 +14,6 @@ namespace {
 constexpr std::size_t listed_tokens = 24;
 constexpr std::size_t piece_letters = 24;
 
-const FactorialCell* cell_of(const FactorialResult& result, double a, FfnChange ffn) {
-  for (const auto& cell : result.cells) {
-    if (cell.a == a && cell.ffn == ffn) return &cell;
-  }
-  return nullptr;
-}
-
 std::string gain_label(double a) {
   if (a == 1.0) return "as is";
   return a == 0.0 ? "flattened" : "flattened to " + number_text(a);
@@ -69,18 +62,9 @@ Table factorial_table(const FactorialResult& found) {
   return table;
 }
 
-const DoseCondition* condition_of(const DoseResult& dose, const std::string& name,
-                                  std::optional<double> value = std::nullopt) {
-  for (const auto& condition : dose.conditions) {
-    if (condition.name == name && condition.dose == value) return &condition;
-  }
-  return nullptr;
-}
-
 std::string response(const DoseResult& dose, const DoseCondition* condition) {
   if (condition == nullptr) return "not measured";
-  return str_cat("sink rate ",
-                 share_text(mean_behind(condition->text.sinks.layer_rate, dose.layer)),
+  return str_cat("sink rate ", share_text(sinks_behind(condition->text.sinks, dose.layer)),
                  ", perplexity ", number_text(condition->text.perplexity));
 }
 
@@ -192,7 +176,7 @@ std::vector<Figure> dose_figures(const ExplainFiguresInput& input) {
       .rows = {}};
   for (std::size_t i = 0; i < found.conditions.size(); ++i) {
     const auto& condition = found.conditions[i];
-    const double behind = mean_behind(condition.text.sinks.layer_rate, found.layer);
+    const double behind = sinks_behind(condition.text.sinks, found.layer);
     data["conditions"][i]["label"] = dose_label(found, condition);
     data["conditions"][i]["rate_behind"] = finite_or_null(behind);
     table.rows.push_back({dose_label(found, condition), number_text(condition.text.perplexity),

@@ -275,17 +275,6 @@ std::string share_text(double share) {
   return number_text(std::round(percent * 10) / 10) + " %";
 }
 
-double mean_behind(const std::vector<double>& by_layer, std::int64_t layer) {
-  double sum = 0;
-  double count = 0;
-  for (auto l = static_cast<std::size_t>(layer) + 1; l < by_layer.size(); ++l) {
-    if (std::isnan(by_layer[l])) continue;
-    sum += by_layer[l];
-    count += 1;
-  }
-  return count > 0 ? sum / count : std::nan("");
-}
-
 std::vector<Figure> norm_figures(const ExplainFiguresInput& input) {
   std::vector<Figure> figures;
   if (!input.result.norm) return figures;

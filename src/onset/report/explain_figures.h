@@ -31,9 +31,6 @@ struct ExplainFiguresInput {
 [[nodiscard]] std::vector<Figure> vocabulary_figures(const ExplainFiguresInput& input);
 [[nodiscard]] std::vector<Figure> dose_figures(const ExplainFiguresInput& input);
 
-// The mean over the layers behind `layer`; NaN where there is none.
-[[nodiscard]] double mean_behind(const std::vector<double>& by_layer, std::int64_t layer);
-
 // "as is", "product normalised", ..
 [[nodiscard]] std::string ffn_change_label(FfnChange change);
 // "as it is", "times 0.5", "set to the mean", "control: dim 247", "control: token 1".
