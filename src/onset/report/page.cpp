@@ -43,7 +43,7 @@ std::string figure_html(const Figure& figure) {
         "<p class=\"notice\">This picture is left out to keep the page small; a report of this "
         "model alone has it.</p>\n";
   } else {
-    html += str_cat("<div class=\"views\" id=\"", figure.id, "-views\"></div>\n<div class=\"plot ",
+    html += str_cat(R"(<div class="views" id=")", figure.id, "-views\"></div>\n<div class=\"plot ",
                     figure.kind, "\" id=\"", figure.id, R"(" role="img" aria-label=")",
                     html_escape(figure.alt), "\"></div>\n");
   }
