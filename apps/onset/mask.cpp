@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "inputs.h"
+#include "mask_option.h"
 #include "model_json.h"
 #include "onset/base/error.h"
 #include "onset/base/strings.h"
@@ -239,10 +240,13 @@ int run_make(const Invocation& invocation) {
 
 int run_show(const Invocation& invocation) {
   MaskVerbOptions options;
+  MaskFileOptions file;
   CommandLine line("mask show", "FILE [MODEL] [options]",
                    "Shows a mask; with a model, whether it fits and what it takes away from the "
                    "attention input.",
                    invocation.arguments);
+  line.group("Fitting the model");
+  file.declare_fit(line);
   options.declare_common(line);
   line.example("onset mask show wemask.json MODEL", "what the mask does to this model");
   if (!line.parse()) return print_help(line);
@@ -252,8 +256,14 @@ int run_show(const Invocation& invocation) {
                       "see: onset mask show --help");
   }
   for (const auto& path : given) refuse_empty_path(path);
-  const auto spec = read_mask(given[0]);
+  file.path = given[0];
+  file.check();
   if (given.size() == 1) {
+    if (file.strict || file.refresh) {
+      throw usage_error("--strict and --refresh are about a model, and none is given",
+                        "onset mask show FILE MODEL");
+    }
+    const auto spec = read_mask(file.path);
     ResultWriter writer("");
     writer.write(options.json ? json_document(mask_json(spec))
                               : "mask    " + wrap(summary(spec), 80, 8) + "\n");
@@ -263,15 +273,10 @@ int run_show(const Invocation& invocation) {
   prepare(options.compute);
   Console console(options.quiet);
   const auto model = Model::open(given[1], {.compute = options.compute.compute}, console.log());
-  if (const auto fit = check_mask(spec, model); !fit.same_gains) {
-    console.warn(str_cat("the mask was made for other norm gains",
-                         fit.overlap ? str_cat("; its dims overlap with this model's own by ",
-                                               fixed(*fit.overlap, 3), " (Jaccard)")
-                                     : std::string()));
-  }
+  const auto spec = mask_for(file, model, console.log());
   std::vector<ScanPrompt> prompts;
   const auto ids = encoded(model, given[1], options.prompts, console.log(), prompts);
-  print_effect(invocation, options, spec, mask_effect(model, spec, ids, console.log()));
+  print_effect(invocation, options, *spec, mask_effect(model, *spec, ids, console.log()));
   return 0;
 }
 

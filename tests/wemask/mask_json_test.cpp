@@ -123,5 +123,18 @@ TEST(CheckMask, TellsAnotherModelFromOtherGains) {
   EXPECT_DOUBLE_EQ(fit.overlap.value_or(0), 1.0);
 }
 
+// llama.cpp's converter writes Mistral's models as general.architecture "llama".
+TEST(CheckMask, AMaskOfMistralFitsItsGgufCopy) {
+  const Model model = open_model("llama_me");
+  MaskSpec spec = make_mask(model, {.k = 4, .from_layer = 1});
+  spec.model.architecture = "mistral";
+  EXPECT_TRUE(check_mask(spec, model).same_gains);
+  spec.model.architecture = "qwen2";
+  EXPECT_NE(error_of([&] {
+              static_cast<void>(check_mask(spec, model, "a.json"));
+            }).find("a.json: the mask was made for another model"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace onset::testing

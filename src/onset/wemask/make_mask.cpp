@@ -206,18 +206,18 @@ MaskSpec make_mask(const Model& model, const MaskOptions& options) {
   return spec;
 }
 
-MaskFit check_mask(const MaskSpec& spec, const Model& model) {
+MaskFit check_mask(const MaskSpec& spec, const Model& model, const std::string& where) {
   refuse_without_norm(model.config());
   const ModelFingerprint here = fingerprint(model);
   const auto shape = [](const ModelFingerprint& print) {
     return str_cat(print.architecture, ", ", print.layers, " layers, hidden ", print.hidden, ", ",
                    print.heads, " heads and ", print.kv_heads, " KV heads of ", print.head_dim);
   };
-  require_input(spec.model.same_shape(here), "the mask was made for another model (",
+  require_input(spec.model.same_shape(here), where, ": the mask was made for another model (",
                 shape(spec.model), "), this one is ", shape(here));
   require_input(
       spec.from_layer >= 0 && spec.from_layer <= spec.to_layer && spec.to_layer < here.layers,
-      "the mask is for layers ", spec.from_layer, " to ", spec.to_layer,
+      where, ": the mask is for layers ", spec.from_layer, " to ", spec.to_layer,
       ", but the model has layers 0 to ", here.layers - 1);
   MaskFit fit;
   fit.same_gains = spec.model.gains == here.gains;

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "onset/wemask/mask_spec.h"
@@ -57,8 +58,9 @@ struct MaskFit {
 };
 
 // Throws an input error, naming both sides, where the shapes differ or the mask's layers or dims
-// are outside the model.
-[[nodiscard]] MaskFit check_mask(const MaskSpec& spec, const Model& model);
+// are outside the model; it begins with `where`, the mask's file.
+[[nodiscard]] MaskFit check_mask(const MaskSpec& spec, const Model& model,
+                                 const std::string& where = "wemask");
 // The same mask with its dims chosen anew by this model's gains.
 [[nodiscard]] MaskSpec refreshed(const MaskSpec& spec, const Model& model);
 

@@ -1,6 +1,13 @@
 #include "onset/wemask/mask_spec.h"
 
 namespace onset {
+namespace {
+
+std::string_view name_in_gguf(std::string_view architecture) {
+  return architecture == "mistral" ? "llama" : architecture;
+}
+
+}  // namespace
 
 std::string_view name_of(MaskCriterion criterion) {
   switch (criterion) {
@@ -37,8 +44,9 @@ std::string_view name_of(MaskTokens tokens) {
 }
 
 bool ModelFingerprint::same_shape(const ModelFingerprint& other) const {
-  return architecture == other.architecture && layers == other.layers && hidden == other.hidden &&
-         heads == other.heads && kv_heads == other.kv_heads && head_dim == other.head_dim;
+  return name_in_gguf(architecture) == name_in_gguf(other.architecture) && layers == other.layers &&
+         hidden == other.hidden && heads == other.heads && kv_heads == other.kv_heads &&
+         head_dim == other.head_dim;
 }
 
 }  // namespace onset

@@ -51,6 +51,7 @@ struct ModelFingerprint {
   // FNV-1a (64 bits) of each layer's gains as little-endian float32.
   std::vector<std::uint64_t> gains;
 
+  // GGUF calls Mistral's models llama, so the two names count as one.
   [[nodiscard]] bool same_shape(const ModelFingerprint& other) const;
 };
 
