@@ -31,6 +31,20 @@ std::size_t skip_spaces_right(std::string_view text, std::size_t at) {
   return at;
 }
 
+bool overlaps(std::span<const TextSpan> spans, std::size_t start, std::size_t end) {
+  const auto next = std::partition_point(spans.begin(), spans.end(),
+                                         [&](const TextSpan& span) { return span.end <= start; });
+  return next != spans.end() && next->start < end;
+}
+
+bool is_text(const AddedToken& token, std::size_t start, std::size_t end,
+             const LiteralText& literal) {
+  const auto& markers = literal.markers;
+  return overlaps(literal.spans, start, end) &&
+         (token.special ||
+          std::find(markers.begin(), markers.end(), token.content) != markers.end());
+}
+
 }  // namespace
 
 AddedTokenFinder::AddedTokenFinder(std::vector<AddedToken> tokens) : tokens_(std::move(tokens)) {
@@ -74,7 +88,8 @@ AddedTokenFinder::Hit AddedTokenFinder::longest_at(std::string_view text, std::s
   return hit;
 }
 
-void AddedTokenFinder::find(std::string_view text, std::vector<Match>& matches) const {
+void AddedTokenFinder::find(std::string_view text, std::vector<Match>& matches,
+                            const LiteralText* literal) const {
   matches.clear();
   if (tokens_.empty()) return;
   std::size_t taken = 0;  // end of the match before, white space included
@@ -85,6 +100,10 @@ void AddedTokenFinder::find(std::string_view text, std::vector<Match>& matches) 
       continue;
     }
     const AddedToken& token = tokens_[hit.token];
+    if (literal != nullptr && is_text(token, at, hit.end, *literal)) {
+      at = next_candidate(text, at + 1);
+      continue;
+    }
     const bool found = !token.single_word || is_whole_word(text, at, hit.end);
     if (found) {
       Match match{at, hit.end, token.id};

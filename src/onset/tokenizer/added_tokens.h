@@ -35,8 +35,10 @@ class AddedTokenFinder {
   explicit AddedTokenFinder(std::vector<AddedToken> tokens);
 
   [[nodiscard]] bool empty() const { return tokens_.empty(); }
-  // Leftmost, and the longest where several begin at one place; `text` is valid UTF-8.
-  void find(std::string_view text, std::vector<Match>& matches) const;
+  // Leftmost, and the longest where several begin at one place; `text` is valid UTF-8. `literal`:
+  // where special tokens are text.
+  void find(std::string_view text, std::vector<Match>& matches,
+            const LiteralText* literal = nullptr) const;
 
  private:
   struct Hit {

@@ -362,10 +362,34 @@ ChatText render_chat_text(const ChatFormat& format, const OrderedJson& messages,
   return out;
 }
 
-void append_reply(ChatText& out, std::initializer_list<std::string_view> parts) {
+ReplyPart said(std::string_view text) {
+  ReplyPart part(text);
+  part.is_said = true;
+  return part;
+}
+
+void append_reply(ChatText& out, std::initializer_list<ReplyPart> parts) {
   const std::size_t start = out.text.size();
-  for (const auto part : parts) out.text.append(part);
+  for (const auto& part : parts) {
+    if (part.is_said) {
+      append_said(out, part.text);
+    } else {
+      out.text.append(part.text);
+    }
+  }
   out.replies.push_back({start, out.text.size()});
+}
+
+void append_said(ChatText& out, std::string_view content) {
+  if (content.empty()) return;
+  const std::size_t start = out.text.size();
+  out.text.append(content);
+  out.contents.push_back({start, out.text.size()});
+}
+
+std::vector<TokenId> encode_chat(const ChatFormat& format, const Tokenizer& tokenizer,
+                                 const ChatText& chat) {
+  return tokenizer.encode_literal(chat.text, {chat.contents, format.markers});
 }
 
 void require_turns(const Messages& messages, std::size_t from, std::string_view format) {

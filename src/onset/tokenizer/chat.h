@@ -27,6 +27,9 @@ struct ChatOptions {
 struct ChatText {
   std::string text;
   std::vector<TextSpan> replies;
+  // What the messages say, calls of tools and their descriptions included; the rest is the
+  // format's.
+  std::vector<TextSpan> contents;
 };
 
 // A row of the table of formats.
@@ -70,6 +73,12 @@ struct ChatFormat {
                                       const ChatOptions& options = {});
 [[nodiscard]] ChatText render_chat_text(const ChatFormat& format, const OrderedJson& messages,
                                         const ChatOptions& options = {});
+
+// The ids of a rendered chat in which only what the format writes becomes special tokens: a message
+// that says "<|im_end|>" does not end its turn. Without such strings in the messages they are those
+// of the text. A format whose markers are plain text ("[INST]" of Llama 2) cannot be protected so.
+[[nodiscard]] std::vector<TokenId> encode_chat(const ChatFormat& format, const Tokenizer& tokenizer,
+                                               const ChatText& chat);
 
 // A conversation for training: what the model learns to say.
 struct TrainedTokens {

@@ -20,17 +20,19 @@ constexpr std::string_view tools_after =
     "within <tool_call></tool_call> XML tags:\n<tool_call>\n{\"name\": <function-name>, "
     "\"arguments\": <args-json-object>}\n</tool_call>";
 
-void append_turn(std::string& text, std::string_view role, std::string_view content) {
-  text.append(start).append(role).append("\n").append(content).append(end);
+void append_turn(ChatText& out, std::string_view role, std::string_view content) {
+  out.text.append(start).append(role).append("\n");
+  append_said(out, content);
+  out.text.append(end);
 }
 
 void append_message(ChatText& out, const ChatMessage& message) {
   if (message.role != "assistant") {
-    append_turn(out.text, message.role, message.content);
+    append_turn(out, message.role, message.content);
     return;
   }
   out.text.append(start).append("assistant\n");
-  append_reply(out, {message.content, end_of_turn});
+  append_reply(out, {said(message.content), end_of_turn});
   out.text.append("\n");
 }
 
@@ -117,42 +119,50 @@ void append_qwen3_reply(ChatText& out, const ChatMessage& message, bool after_qu
                         bool thinking) {
   const Reply reply = reply_of(message);
   out.text.append(start).append("assistant\n");
-  std::string said;
+  std::string words;
   if (after_query && (last || !reply.reasoning.empty())) {
     const auto thought = strip_newlines_left(strip_newlines_right(reply.reasoning));
-    said.append("<think>\n").append(thought).append("\n</think>\n\n");
-    said.append(strip_newlines_left(reply.content));
+    words.append("<think>\n").append(thought).append("\n</think>\n\n");
+    words.append(strip_newlines_left(reply.content));
   } else {
-    said = reply.content;
+    words = reply.content;
   }
-  if (!thinking && said.starts_with(empty_thought)) {
+  if (!thinking && words.starts_with(empty_thought)) {
     out.text.append(empty_thought);
-    said.erase(0, empty_thought.size());
+    words.erase(0, empty_thought.size());
   }
   const std::string calls = tool_calls_of(message, !reply.content.empty(), /*quoted=*/false);
-  append_reply(out, {said, calls, end_of_turn});
+  append_reply(out, {said(words), said(calls), end_of_turn});
   out.text.append("\n");
 }
 
 // Results of tools that follow each other share one user's turn.
-void append_tool_result(std::string& text, const Messages& messages, std::size_t i) {
-  if (i == 0 || messages[i - 1].role != "tool") text.append(start).append("user");
-  text.append("\n<tool_response>\n").append(messages[i].content).append("\n</tool_response>");
-  if (i + 1 == messages.size() || messages[i + 1].role != "tool") text.append(end);
+void append_tool_result(ChatText& out, const Messages& messages, std::size_t i) {
+  if (i == 0 || messages[i - 1].role != "tool") out.text.append(start).append("user");
+  out.text.append("\n<tool_response>\n");
+  append_said(out, messages[i].content);
+  out.text.append("\n</tool_response>");
+  if (i + 1 == messages.size() || messages[i + 1].role != "tool") out.text.append(end);
 }
 
-void append_system(std::string& text, const std::string* system, const OrderedJson& tools) {
+void append_system(ChatText& out, const std::string* system, const OrderedJson& tools) {
   require_input(tools.is_null() || tools.is_array(), "tools: should be an array, is ",
                 tools.type_name());
   if (tools.empty()) {
-    if (system != nullptr) append_turn(text, "system", *system);
+    if (system != nullptr) append_turn(out, "system", *system);
     return;
   }
-  text.append(start).append("system\n");
-  if (system != nullptr) text.append(*system).append("\n\n");
-  text.append(tools_before);
-  for (const auto& tool : tools) text.append("\n").append(python_json(tool));
-  text.append(tools_after).append(end);
+  out.text.append(start).append("system\n");
+  if (system != nullptr) {
+    append_said(out, *system);
+    out.text.append("\n\n");
+  }
+  out.text.append(tools_before);
+  for (const auto& tool : tools) {
+    out.text.append("\n");
+    append_said(out, python_json(tool));
+  }
+  out.text.append(tools_after).append(end);
 }
 
 // Qwen 2.5: a turn without calls is written as it is, one with calls has its own line breaks.
@@ -165,7 +175,7 @@ void append_qwen2_5_reply(ChatText& out, const ChatMessage& message) {
   out.text.append(start).append("assistant\n");
   const std::string text =
       tool_calls_of(message, /*newline=*/!message.content.empty(), /*quoted=*/true);
-  append_reply(out, {message.content, text, end_of_turn});
+  append_reply(out, {said(message.content), said(text), end_of_turn});
   out.text.append("\n");
 }
 
@@ -178,7 +188,7 @@ void render_chatml(const Messages& messages, const ChatOptions& options, ChatTex
 
 void render_smollm2(const Messages& messages, const ChatOptions& options, ChatText& out) {
   if (first_system(messages) == nullptr) {
-    append_turn(out.text, "system",
+    append_turn(out, "system",
                 "You are a helpful AI assistant named SmolLM, trained by Hugging Face");
   }
   render_chatml(messages, options, out);
@@ -186,7 +196,7 @@ void render_smollm2(const Messages& messages, const ChatOptions& options, ChatTe
 
 void render_qwen2(const Messages& messages, const ChatOptions& options, ChatText& out) {
   if (first_system(messages) == nullptr) {
-    append_turn(out.text, "system", "You are a helpful assistant.");
+    append_turn(out, "system", "You are a helpful assistant.");
   }
   render_chatml(messages, options, out);
 }
@@ -195,12 +205,12 @@ void render_qwen2_5(const Messages& messages, const ChatOptions& options, ChatTe
   const std::string standard =
       "You are Qwen, created by Alibaba Cloud. You are a helpful assistant.";
   const std::string* system = first_system(messages);
-  append_system(out.text, system != nullptr ? system : &standard, options.tools);
+  append_system(out, system != nullptr ? system : &standard, options.tools);
   for (std::size_t i = system != nullptr ? 1 : 0; i < messages.size(); ++i) {
     if (messages[i].role == "assistant") {
       append_qwen2_5_reply(out, messages[i]);
     } else if (messages[i].role == "tool") {
-      append_tool_result(out.text, messages, i);
+      append_tool_result(out, messages, i);
     } else {
       append_message(out, messages[i]);
     }
@@ -210,7 +220,7 @@ void render_qwen2_5(const Messages& messages, const ChatOptions& options, ChatTe
 
 void render_qwen3(const Messages& messages, const ChatOptions& options, ChatText& out) {
   const std::string* system = first_system(messages);
-  append_system(out.text, system, options.tools);
+  append_system(out, system, options.tools);
   const std::size_t query = last_query(messages);
   const bool thinking = options.enable_thinking.value_or(true);
   for (std::size_t i = system != nullptr ? 1 : 0; i < messages.size(); ++i) {
@@ -218,7 +228,7 @@ void render_qwen3(const Messages& messages, const ChatOptions& options, ChatText
     if (message.role == "assistant") {
       append_qwen3_reply(out, message, i > query, i + 1 == messages.size(), thinking);
     } else if (message.role == "tool") {
-      append_tool_result(out.text, messages, i);
+      append_tool_result(out, messages, i);
     } else {
       append_message(out, message);
     }

@@ -33,12 +33,17 @@ std::string text_member(const OrderedJson& object, const char* key) {
   return lossy_utf8(found->get_ref<const std::string&>());
 }
 
-std::string call_of(const OrderedJson& call) {
+void append_call(ChatText& out, const OrderedJson& call) {
   const std::string type = text_member(call, "type");
   const auto function = call.find("function");
   require_input(function != call.end(), "tool_calls: an entry has no \"function\"");
-  return call_begin + type + separator + text_member(*function, "name") + "\n```json\n" +
-         text_member(*function, "arguments") + "\n```" + call_end;
+  out.text.append(call_begin);
+  append_said(out, type);
+  out.text.append(separator);
+  append_said(out, text_member(*function, "name"));
+  out.text.append("\n```json\n");
+  append_said(out, text_member(*function, "arguments"));
+  out.text.append("\n```").append(call_end);
 }
 
 bool has_content(const ChatMessage& message) {
@@ -59,11 +64,13 @@ class Writer {
   Writer(const Style& style, ChatText& out) : style_(style), out_(out) {}
 
   void run(const Messages& messages, bool prompt) {
-    out_.text.append(bos).append(system_of(messages));
+    out_.text.append(bos);
+    append_said(out_, system_of(messages));
     for (const auto& message : messages) {
       if (message.role == "user") {
         after_tool_ = false;
-        out_.text.append(user_tag).append(message.content);
+        out_.text.append(user_tag);
+        append_said(out_, message.content);
       } else if (message.role == "assistant") {
         append_assistant(message);
       } else if (message.role == "tool") {
@@ -109,29 +116,33 @@ class Writer {
         content.remove_prefix(thought + think_end.size());
       }
     }
-    append_reply(out_, {content, eos});
+    append_reply(out_, {said(content), eos});
   }
 
   void append_calls(const OrderedJson& calls) {
     after_tool_ = false;
-    std::string text;
+    if (!called_ && !calls.empty()) out_.text.append(assistant_tag);
+    const std::size_t start = out_.text.size();
     const bool tagged = called_;
     for (const auto& call : calls) {
       if (!called_) {
-        out_.text.append(assistant_tag);
-        text.append(calls_begin).append(call_of(call));
+        out_.text.append(calls_begin);
+        append_call(out_, call);
         called_ = true;
       } else {
-        text.append("\n").append(call_of(call)).append(calls_end).append(eos);
+        out_.text.append("\n");
+        append_call(out_, call);
+        out_.text.append(calls_end).append(eos);
       }
     }
-    if (tagged || !text.empty()) append_reply(out_, {text});
+    if (tagged || out_.text.size() > start) out_.replies.push_back({start, out_.text.size()});
   }
 
   void append_output(std::string_view content) {
     after_tool_ = true;
     out_.text.append(answered_ ? "\n" : outputs_begin).append(output_begin);
-    out_.text.append(content).append(output_end);
+    append_said(out_, content);
+    out_.text.append(output_end);
     answered_ = true;
   }
 
@@ -148,13 +159,16 @@ void render_deepseek_v2(const Messages& messages, const ChatOptions& options, Ch
   out.text.append(bos);
   for (const auto& message : messages) {
     if (message.role == "user") {
-      out.text.append("User: ").append(message.content).append("\n\n");
+      out.text.append("User: ");
+      append_said(out, message.content);
+      out.text.append("\n\n");
     } else if (message.role == "system") {
-      out.text.append(message.content).append("\n\n");
+      append_said(out, message.content);
+      out.text.append("\n\n");
     } else {
       // The prompt ends before the space.
       out.text.append("Assistant:");
-      append_reply(out, {" ", message.content, eos});
+      append_reply(out, {" ", said(message.content), eos});
     }
   }
   if (options.add_generation_prompt) out.text.append("Assistant:");

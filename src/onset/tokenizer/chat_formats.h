@@ -25,8 +25,19 @@ struct ChatRow {
   void (*render)(const Messages& messages, const ChatOptions& options, ChatText& out);
 };
 
+// A part of a reply: what the format writes, or with said() what the message says.
+struct ReplyPart {
+  template <typename Text>
+  ReplyPart(const Text& written) : text(written) {}  // NOLINT(google-explicit-constructor)
+  std::string_view text;
+  bool is_said = false;
+};
+[[nodiscard]] ReplyPart said(std::string_view text);
+
 // Appends what an assistant says, with the token that ends its turn, and notes where it stands.
-void append_reply(ChatText& out, std::initializer_list<std::string_view> parts);
+void append_reply(ChatText& out, std::initializer_list<ReplyPart> parts);
+// Appends what a message says, and notes where it stands.
+void append_said(ChatText& out, std::string_view content);
 // Throws an input error unless users and assistants take turns, a user first.
 void require_turns(const Messages& messages, std::size_t from, std::string_view format);
 // The content of a first system message, or null.

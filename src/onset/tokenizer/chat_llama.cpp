@@ -18,9 +18,10 @@ void append_turn(ChatText& out, const ChatMessage& message) {
   append_header(out.text, message.role);
   const std::string_view content = python_strip(message.content);
   if (message.role == "assistant") {
-    append_reply(out, {content, end_of_turn});
+    append_reply(out, {said(content), end_of_turn});
   } else {
-    out.text.append(content).append(end_of_turn);
+    append_said(out, content);
+    out.text.append(end_of_turn);
   }
 }
 
@@ -43,7 +44,7 @@ void render_llama3_1_dated(const Messages& messages, const ChatOptions& options,
   out.text.append("Cutting Knowledge Date: December 2023\nToday Date: ")
       .append(date)
       .append("\n\n");
-  if (system != nullptr) out.text.append(python_strip(*system));
+  if (system != nullptr) append_said(out, python_strip(*system));
   out.text.append(end_of_turn);
   for (std::size_t i = system != nullptr ? 1 : 0; i < messages.size(); ++i) {
     append_turn(out, messages[i]);
@@ -57,7 +58,7 @@ void render_llama2(const Messages& messages, const ChatOptions& /*options*/, Cha
   require_turns(messages, from, "llama2");
   for (std::size_t i = from; i < messages.size(); ++i) {
     if (messages[i].role == "assistant") {
-      append_reply(out, {" ", python_strip(messages[i].content), " ", eos});
+      append_reply(out, {" ", said(python_strip(messages[i].content)), " ", eos});
       continue;
     }
     std::string content;
@@ -65,7 +66,9 @@ void render_llama2(const Messages& messages, const ChatOptions& /*options*/, Cha
       content.append("<<SYS>>\n").append(*system).append("\n<</SYS>>\n\n");
     }
     content.append(messages[i].content);
-    out.text.append(bos).append("[INST] ").append(python_strip(content)).append(" [/INST]");
+    out.text.append(bos).append("[INST] ");
+    append_said(out, python_strip(content));
+    out.text.append(" [/INST]");
   }
 }
 

@@ -30,13 +30,14 @@ void render_inst(const Messages& messages, const InstStyle& style, ChatText& out
   out.text.append(bos);
   for (std::size_t i = from; i < messages.size(); ++i) {
     if (messages[i].role == "assistant") {
-      append_reply(out, {style.before_reply, messages[i].content, eos});
+      append_reply(out, {style.before_reply, said(messages[i].content), eos});
       out.text.append(style.after_reply);
       continue;
     }
     out.text.append(style.open);
-    if (system != nullptr && i == from) out.text.append(*system).append("\n\n");
-    out.text.append(messages[i].content).append(style.close);
+    if (system != nullptr && i == from) append_said(out, *system + "\n\n");
+    append_said(out, messages[i].content);
+    out.text.append(style.close);
   }
 }
 
@@ -145,14 +146,15 @@ class ToolWriter {
         // The template compares by value: a turn that says the same as the last has the tools too.
         if (*message.source == *last_user->source) append_tools();
         out_.text.append("[INST]").append(style_.space);
-        if (system != nullptr && i + 1 == messages.size()) out_.text.append(*system).append("\n\n");
-        out_.text.append(message.content).append("[/INST]");
+        if (system != nullptr && i + 1 == messages.size()) append_said(out_, *system + "\n\n");
+        append_said(out_, message.content);
+        out_.text.append("[/INST]");
       } else if (const OrderedJson* calls = calls_of(message)) {
-        append_reply(out_, {"[TOOL_CALLS]", style_.space, "[", calls_text(*calls), "]", eos});
+        append_reply(out_, {"[TOOL_CALLS]", style_.space, "[", said(calls_text(*calls)), "]", eos});
       } else if (message.role == "assistant") {
         const std::string_view content = message.content;
-        append_reply(out_,
-                     {style_.space, style_.trim_reply ? python_strip(content) : content, eos});
+        append_reply(
+            out_, {style_.space, said(style_.trim_reply ? python_strip(content) : content), eos});
       } else {
         append_result(message);
       }
@@ -162,14 +164,17 @@ class ToolWriter {
  private:
   void append_tools() {
     if (tools_.empty()) return;
-    out_.text.append("[AVAILABLE_TOOLS]").append(style_.space).append("[").append(tools_);
+    out_.text.append("[AVAILABLE_TOOLS]").append(style_.space).append("[");
+    append_said(out_, tools_);
     out_.text.append("][/AVAILABLE_TOOLS]");
   }
 
   void append_result(const ChatMessage& message) {
     out_.text.append("[TOOL_RESULTS]").append(style_.space).append(R"({"content": )");
-    out_.text.append(message.content).append(R"(, "call_id": ")");
-    out_.text.append(call_id(*message.source, "tool_call_id")).append("\"}[/TOOL_RESULTS]");
+    append_said(out_, message.content);
+    out_.text.append(R"(, "call_id": ")");
+    append_said(out_, call_id(*message.source, "tool_call_id"));
+    out_.text.append("\"}[/TOOL_RESULTS]");
   }
 
   const ToolStyle& style_;

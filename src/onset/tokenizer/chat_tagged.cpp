@@ -12,11 +12,12 @@ void append_gemma_turns(const Messages& messages, std::size_t from, std::string_
     const std::string_view content = python_strip(messages[i].content);
     const bool model = messages[i].role == "assistant";
     out.text.append("<start_of_turn>").append(model ? "model" : "user").append("\n");
-    if (i == from) out.text.append(prefix);
+    if (i == from) append_said(out, prefix);
     if (model) {
-      append_reply(out, {content, "<end_of_turn>"});
+      append_reply(out, {said(content), "<end_of_turn>"});
     } else {
-      out.text.append(content).append("<end_of_turn>");
+      append_said(out, content);
+      out.text.append("<end_of_turn>");
     }
     out.text.append("\n");
   }
@@ -28,9 +29,10 @@ void render_phi3(const Messages& messages, const ChatOptions& options, ChatText&
   for (const auto& message : messages) {
     out.text.append("<|").append(message.role).append("|>\n");
     if (message.role == "assistant") {
-      append_reply(out, {message.content, "<|end|>"});
+      append_reply(out, {said(message.content), "<|end|>"});
     } else {
-      out.text.append(message.content).append("<|end|>");
+      append_said(out, message.content);
+      out.text.append("<|end|>");
     }
     out.text.append("\n");
   }
@@ -42,9 +44,11 @@ void render_phi3_early(const Messages& messages, const ChatOptions& /*options*/,
   out.text = "<s>";
   for (const auto& message : messages) {
     if (message.role == "user") {
-      out.text.append("<|user|>\n").append(message.content).append("<|end|>\n<|assistant|>\n");
+      out.text.append("<|user|>\n");
+      append_said(out, message.content);
+      out.text.append("<|end|>\n<|assistant|>\n");
     } else {
-      append_reply(out, {message.content, "<|end|>"});
+      append_reply(out, {said(message.content), "<|end|>"});
       out.text.append("\n");
     }
   }
@@ -73,10 +77,11 @@ void render_olmo2(const Messages& messages, const ChatOptions& options, ChatText
     out.text.append("<|").append(messages[i].role).append("|>\n");
     const bool last = i + 1 == messages.size();
     if (messages[i].role == "assistant") {
-      append_reply(out, {messages[i].content, end_of_text});
+      append_reply(out, {said(messages[i].content), end_of_text});
       if (!last) out.text.append("\n");
     } else {
-      out.text.append(messages[i].content).append("\n");
+      append_said(out, messages[i].content);
+      out.text.append("\n");
     }
   }
   if (options.add_generation_prompt) out.text.append("<|assistant|>\n");

@@ -11,17 +11,6 @@ namespace {
 using Coverage = CoveredTokens::Coverage;
 using Spans = std::vector<TextSpan>;
 
-// `spans` as they lie in text[start, end), counted from `start`.
-Spans clipped(std::span<const TextSpan> spans, std::size_t start, std::size_t end) {
-  Spans result;
-  for (const TextSpan& span : spans) {
-    const std::size_t from = std::max(span.start, start);
-    const std::size_t to = std::min(span.end, end);
-    if (from < to) result.push_back({from - start, to - start});
-  }
-  return result;
-}
-
 Coverage coverage_of(TextSpan token, const Spans& spans) {
   std::size_t inside = 0;
   for (const TextSpan& span : spans) {

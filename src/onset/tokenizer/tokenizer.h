@@ -50,6 +50,14 @@ struct CoveredTokens {
   std::vector<Coverage> coverage;  // one a token
 };
 
+// Stretches of a text that somebody wrote: the strings of special tokens in them are text like
+// other. Added tokens that are not special ("<think>", runs of spaces) are found there as
+// elsewhere.
+struct LiteralText {
+  std::span<const TextSpan> spans;                 // ascending, without overlap
+  std::span<const std::string_view> markers = {};  // further added tokens that are text there
+};
+
 class Tokenizer {
  public:
   // `path`: a folder, or a file in one. Of the files in a folder the first of these is taken:
@@ -70,6 +78,10 @@ class Tokenizer {
   // `text` may hold any bytes; invalid UTF-8 is taken as U+FFFD, as the reference tokenizers do.
   [[nodiscard]] std::vector<TokenId> encode(std::string_view text,
                                             const EncodeOptions& options = {}) const;
+  // As encode() with parse_special, for a text that is valid UTF-8. A special token that holds a
+  // byte of a literal stretch is not one.
+  [[nodiscard]] std::vector<TokenId> encode_literal(std::string_view text,
+                                                    const LiteralText& literal) const;
   // As encode(), for a text that is valid UTF-8. `spans` ascend and do not overlap. A token that
   // the tokenizer made of what is not in the text, such as BOS, is covered by none.
   [[nodiscard]] CoveredTokens encode_with_coverage(std::string_view text,

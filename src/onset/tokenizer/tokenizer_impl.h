@@ -13,6 +13,18 @@
 
 namespace onset {
 
+// `spans` as they lie in text[start, end), counted from `start`.
+[[nodiscard]] inline std::vector<TextSpan> clipped(std::span<const TextSpan> spans,
+                                                   std::size_t start, std::size_t end) {
+  std::vector<TextSpan> result;
+  for (const TextSpan& span : spans) {
+    const std::size_t from = std::max(span.start, start);
+    const std::size_t to = std::min(span.end, end);
+    if (from < to) result.push_back({from - start, to - start});
+  }
+  return result;
+}
+
 // What one encode() needs. Kept between calls for its memory and its cache of pieces.
 struct EncodeScratch {
   Bpe::Scratch bpe;
@@ -102,9 +114,10 @@ struct Tokenizer::Impl {
     }
   }
 
-  // Text between the tokens that are looked for before normalising.
+  // Text between the tokens that are looked for before normalising. `literal`: in places of the
+  // normalised text.
   void encode_stretch(std::string_view text, bool first, bool parse_special, EncodeScratch& scratch,
-                      std::vector<TokenId>& ids) const {
+                      std::vector<TokenId>& ids, const LiteralText* literal = nullptr) const {
     text = data.normalizer.run(text, first, scratch.normalized);
     const auto plain = [&](std::string_view part, bool starts) {
       if (frozen.empty()) {
@@ -117,7 +130,7 @@ struct Tokenizer::Impl {
       });
     };
     if (parse_special && !added_normalized.empty()) {
-      added_normalized.find(text, scratch.normalized_matches);
+      added_normalized.find(text, scratch.normalized_matches, literal);
       around(text, scratch.normalized_matches, ids, plain);
     } else {
       plain(text, true);
