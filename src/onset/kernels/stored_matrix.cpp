@@ -8,10 +8,7 @@
 #include <memory>
 #include <vector>
 
-// The BLAS inside libtorch_cpu (Fortran interface, column-major).
-extern "C" void sgemm_(const char* transa, const char* transb, const int* m, const int* n,
-                       const int* k, const float* alpha, const float* a, const int* lda,
-                       const float* b, const int* ldb, const float* beta, float* c, const int* ldc);
+#include "onset/kernels/dense_product.h"
 
 namespace onset {
 namespace {
@@ -36,19 +33,6 @@ const float* float_rows(const StoredMatrix& weight, std::int64_t first, std::int
   buffer.resize(static_cast<std::size_t>(count * weight.columns));
   to_float32(weight, first, count, buffer);
   return buffer.data();
-}
-
-// out[n, first + r] = sum_c x[n, c] rows[r, c], for r < count. In the BLAS's column-major view
-// out^T (count x N, leading dimension out_columns) = rows (transposed) times x^T.
-void multiply_panel(const float* rows, std::int64_t count, std::int64_t columns, const float* x,
-                    std::int64_t n, float* out, std::int64_t out_columns) {
-  const int m = static_cast<int>(count);
-  const int nn = static_cast<int>(n);
-  const int k = static_cast<int>(columns);
-  const int ldc = static_cast<int>(out_columns);
-  const float one = 1.0F;
-  const float zero = 0.0F;
-  sgemm_("T", "N", &m, &nn, &k, &one, rows, &k, x, &k, &zero, out, &ldc);
 }
 
 // Calls visit(rows, first, count) for every panel, its rows as float32, on all threads.
@@ -116,7 +100,7 @@ at::Tensor multiply(const at::Tensor& x, const StoredMatrix& weight) {
   const float* from = input.const_data_ptr<float>();
   float* to = out.mutable_data_ptr<float>();
   for_each_panel(weight, [&](const float* rows, std::int64_t first, std::int64_t count) {
-    multiply_panel(rows, count, weight.columns, from, n, to + first, weight.rows);
+    multiply_panel(from, n, rows, count, weight.columns, to + first, weight.rows);
   });
   return out;
 }
