@@ -150,10 +150,7 @@ int run_explain(const Invocation& invocation) {
   InputPaths inputs{.models = {path}, .files = options.prompts.jsonl};
   if (!options.text.file.empty()) inputs.files.push_back(options.text.file);
   refuse_overwriting("-o", options.output.output, inputs);
-  auto sources = read_prompts(options.prompts);
-  if (sources.empty()) {
-    for (const auto& text : built_in_texts()) sources.push_back({"built-in text", text});
-  }
+  const auto sources = prompts_or_built_in(options.prompts);
   ResultWriter writer(options.output.output);
   spin_briefly();
   keep_freed_memory();

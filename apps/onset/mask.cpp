@@ -127,10 +127,7 @@ void MaskVerbOptions::resolve() {
 std::vector<std::vector<std::int64_t>> encoded(const Model& model, const std::string& path,
                                                const PromptOptions& options, const Log& log,
                                                std::vector<ScanPrompt>& prompts) {
-  auto sources = read_prompts(options);
-  if (sources.empty()) {
-    for (const auto& text : built_in_texts()) sources.push_back({"built-in text", text});
-  }
+  const auto sources = prompts_or_built_in(options);
   PromptEncoder encoder(path, options, model.config(), log);
   std::vector<std::vector<std::int64_t>> ids;
   for (const auto& source : sources) {

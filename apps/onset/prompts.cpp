@@ -186,6 +186,14 @@ std::vector<PromptSource> read_prompts(const PromptOptions& options) {
   return sources;
 }
 
+std::vector<PromptSource> prompts_or_built_in(const PromptOptions& options) {
+  auto sources = read_prompts(options);
+  if (sources.empty()) {
+    for (const auto& text : built_in_texts()) sources.push_back({"built-in text", text});
+  }
+  return sources;
+}
+
 std::string numbered_option(const std::string& option, std::size_t index, std::size_t count) {
   return count == 1 ? option : str_cat(option, " ", index + 1);
 }
@@ -197,6 +205,16 @@ Tokenizer open_tokenizer(const std::filesystem::path& model, const std::string& 
     const bool unsaid = error.kind() == ErrorKind::input && error.hint().empty();
     throw Error(error.kind(), error.what(), unsaid ? hint : error.hint());
   }
+}
+
+std::optional<std::int64_t> bos_before_text(BosChoice choice, const Tokenizer& tokenizer) {
+  const auto& special = tokenizer.special();
+  if (choice == BosChoice::yes && !special.bos) {
+    throw usage_error("--bos yes: this model's tokenizer has no BOS token", "use --bos no or auto");
+  }
+  const bool wanted =
+      choice == BosChoice::yes || (choice == BosChoice::automatic && special.add_bos);
+  return wanted && special.bos ? std::optional<std::int64_t>(*special.bos) : std::nullopt;
 }
 
 PromptEncoder::PromptEncoder(std::filesystem::path model, const PromptOptions& options,
@@ -242,10 +260,7 @@ EncodedPrompt PromptEncoder::encode(const PromptSource& source) {
     prompt.text = text_of(source);
     const auto ids = tokenizer().encode(prompt.text);
     prompt.ids.assign(ids.begin(), ids.end());
-    const auto& special = tokenizer().special();
-    if (choice_ == BosChoice::yes || (choice_ == BosChoice::automatic && special.add_bos)) {
-      add_bos(prompt, special.bos);
-    }
+    if (const auto bos = bos_before_text(choice_, tokenizer())) add_bos(prompt, bos);
   }
   if (prompt.ids.empty()) {
     throw input_error(str_cat(source.where, ": has no token"),
@@ -259,12 +274,11 @@ EncodedPrompt PromptEncoder::encode(const PromptSource& source) {
 std::optional<std::int64_t> PromptEncoder::text_bos() {
   if (choice_ == BosChoice::no) return std::nullopt;
   try {
-    const auto& special = tokenizer().special();
-    if (choice_ == BosChoice::yes || special.add_bos) return special.bos;
-    return std::nullopt;
+    static_cast<void>(tokenizer());
   } catch (const Error&) {
     return bos_;
   }
+  return bos_before_text(choice_, *tokenizer_);
 }
 
 void PromptEncoder::add_bos(EncodedPrompt& prompt, std::optional<std::int64_t> token) {

@@ -62,6 +62,10 @@ void refuse_idle_chat_format(const std::string& format, bool chat,
 // All prompts of the options: texts, then ids, then files. Usage errors name the option, input
 // errors the file and line.
 [[nodiscard]] std::vector<PromptSource> read_prompts(const PromptOptions& options);
+
+// The same; the built-in texts where the options name none.
+[[nodiscard]] std::vector<PromptSource> prompts_or_built_in(const PromptOptions& options);
+
 // The rows of one JSONL file, one call each, as they are read.
 void for_each_row(const std::string& path, RowFields fields,
                   const std::function<void(PromptSource)>& take);
@@ -72,6 +76,11 @@ void for_each_row(const std::string& path, RowFields fields,
 
 // "1,5,9", also with spaces or in brackets; usage errors for anything else, "1,,2" too.
 [[nodiscard]] std::vector<TokenId> parse_ids(const std::string& where, std::string_view text);
+
+// The id that is put before a text: what the choice and the tokenizer's configuration say. A usage
+// error where it is asked for and the tokenizer has none.
+[[nodiscard]] std::optional<std::int64_t> bos_before_text(BosChoice choice,
+                                                          const Tokenizer& tokenizer);
 
 // Encodes prompts for one model. The tokenizer is opened when the first text needs it.
 class PromptEncoder {
@@ -84,8 +93,7 @@ class PromptEncoder {
   [[nodiscard]] EncodedPrompt encode(const PromptSource& source);
   // The id put before each text, if any; nothing when no prompt needed a tokenizer or a BOS.
   [[nodiscard]] std::optional<std::int64_t> bos() const { return bos_; }
-  // The id that is put before a text, whether one was encoded or not; where there is no tokenizer,
-  // bos().
+  // bos_before_text, whether a text was encoded or not; where there is no tokenizer, bos().
   [[nodiscard]] std::optional<std::int64_t> text_bos();
   [[nodiscard]] const Tokenizer& tokenizer();
 

@@ -187,10 +187,7 @@ int run_report(const Invocation& invocation) {
     options.output = default_page;
   }
   check(options, models);
-  auto sources = read_prompts(options.report.prompts);
-  if (sources.empty()) {
-    for (const auto& text : built_in_texts()) sources.push_back({"built-in text", text});
-  }
+  const auto sources = prompts_or_built_in(options.report.prompts);
 
   const bool to_output = options.output.empty() || options.output == "-";
   ResultWriter writer(options.output);

@@ -108,10 +108,7 @@ int run_rigidity(const Invocation& invocation) {
   static_cast<void>(options.named());
   refuse_overwriting("-o", options.output.output,
                      {.models = {path}, .files = options.prompts.jsonl});
-  auto sources = read_prompts(options.prompts);
-  if (sources.empty()) {
-    for (const auto& text : built_in_texts()) sources.push_back({"built-in text", text});
-  }
+  const auto sources = prompts_or_built_in(options.prompts);
   if (sources.size() > most_rigidity_prompts) {
     throw usage_error(str_cat(sources.size(),
                               " prompts are given; onset rigidity compares each with "

@@ -186,10 +186,7 @@ int run_scan(const Invocation& invocation) {
   const InputPaths inputs{.models = line.positionals(), .files = options.prompts.jsonl};
   refuse_overwriting("-o", options.output.output, inputs);
   refuse_overwriting("--report", options.report, inputs);
-  auto sources = read_prompts(options.prompts);
-  if (sources.empty()) {
-    for (const auto& text : built_in_texts()) sources.push_back({"built-in text", text});
-  }
+  const auto sources = prompts_or_built_in(options.prompts);
 
   ResultWriter writer(options.output.output);
   std::optional<ResultWriter> page;

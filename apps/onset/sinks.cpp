@@ -117,21 +117,11 @@ SinkSamples given_samples(const SinksVerbOptions& options, const ModelConfig& co
   return samples;
 }
 
-std::optional<std::int64_t> bos_of(BosChoice choice, const Tokenizer& tokenizer) {
-  const auto& special = tokenizer.special();
-  if (choice == BosChoice::yes && !special.bos) {
-    throw usage_error("--bos yes: this model's tokenizer has no BOS token", "use --bos no or auto");
-  }
-  const bool wanted =
-      choice == BosChoice::yes || (choice == BosChoice::automatic && special.add_bos);
-  return wanted && special.bos ? std::optional<std::int64_t>(*special.bos) : std::nullopt;
-}
-
 SinkSamples samples_of_text(const SinksVerbOptions& options, const std::string& text,
                             const Tokenizer& tokenizer) {
   SinkSamples samples{.source = options.text.empty() ? SampleSource::built_in : SampleSource::file,
                       .ids = {},
-                      .bos = bos_of(options.bos, tokenizer)};
+                      .bos = bos_before_text(options.bos, tokenizer)};
   const auto encoded = tokenizer.encode(text);
   const std::vector<std::int64_t> ids(encoded.begin(), encoded.end());
   samples.text_tokens = static_cast<std::int64_t>(ids.size());
