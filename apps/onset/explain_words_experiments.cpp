@@ -88,17 +88,7 @@ std::string effects_words(const Effects& effects, FfnChange change) {
 }  // namespace
 
 std::string ffn_change_words(FfnChange change) {
-  switch (change) {
-    case FfnChange::as_is:
-      return "as is";
-    case FfnChange::normalised:
-      return "normalised";
-    case FfnChange::clamped:
-      return "clamped";
-    case FfnChange::capped:
-      break;
-  }
-  return "capped";
+  return change == FfnChange::as_is ? "as is" : std::string(ffn_change_name(change));
 }
 
 std::string interaction_words(const FactorialResult& factorial, FfnChange change) {

@@ -34,7 +34,7 @@ inline constexpr std::size_t dims_told = 3;
 [[nodiscard]] std::vector<std::size_t> layers_by_change(const DoseResult& dose);
 [[nodiscard]] std::string condition_name(const DoseResult& dose, const DoseCondition& condition);
 
-// "as is", "normalised", ..
+// As ffn_change_name, for reading: "as is".
 [[nodiscard]] std::string ffn_change_words(FfnChange change);
 
 [[nodiscard]] std::vector<std::string> factorial_words(const Explanation& explanation);
