@@ -6,6 +6,7 @@
 #include "app/program.h"
 #include "onset/base/error.h"
 #include "onset/base/file.h"
+#include "support/page_data.h"
 
 namespace onset::testing {
 namespace {
@@ -18,23 +19,6 @@ std::vector<std::string> call(const std::string& model, const std::vector<std::s
                                      "--ids",  "3,5,9",           "--text-ids", text_ids};
   arguments.insert(arguments.end(), more.begin(), more.end());
   return arguments;
-}
-
-// The JSON in a page's script element.
-OrderedJson data_of(const std::string& html) {
-  const std::string open = R"(<script type="application/json" id="data">)";
-  const auto begin = html.find(open);
-  if (begin == std::string::npos) return {};
-  const auto end = html.find("</script>", begin);
-  return OrderedJson::parse(html.substr(begin + open.size(), end - begin - open.size()));
-}
-
-OrderedJson figure_of(const OrderedJson& data, const std::string& id) {
-  for (const auto& figure : data["figures"]) {
-    if (figure["id"] == id) return figure["data"];
-  }
-  ADD_FAILURE() << "no figure " << id;
-  return {};
 }
 
 TEST(ReportVerb, OnePageHasAllPartsAndTheirNumbers) {
@@ -51,7 +35,7 @@ TEST(ReportVerb, OnePageHasAllPartsAndTheirNumbers) {
                          "factorial", "vocabulary", "dose"}) {
     EXPECT_NE(html.find(str_cat("id=\"", id, "\"")), std::string::npos) << id;
   }
-  const auto data = data_of(html);
+  const auto data = page_data_of(html);
   const auto all = OrderedJson::parse(read_file(json));
   const auto& model = all["models"][0];
   EXPECT_EQ(model["scan"]["me_layer"], 1);
@@ -100,7 +84,7 @@ TEST(ReportVerb, SeveralModelsAreComparedAndAFailureHidesNone) {
   EXPECT_EQ(outcome.code, 1);
   EXPECT_NE(outcome.error.find("does not exist"), std::string::npos);
   const auto html = read_file(page);
-  const auto data = data_of(html);
+  const auto data = page_data_of(html);
   const auto depth = figure_of(data, "depth")["models"];
   ASSERT_EQ(depth.size(), 2U);
   EXPECT_EQ(depth[0]["me_layer"], 1);

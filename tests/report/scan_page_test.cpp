@@ -9,28 +9,12 @@
 
 #include "onset/massive/stage_json.h"
 #include "onset/model/model.h"
+#include "support/page_data.h"
 #include "support/support.h"
 #include "support/tensors.h"
 
 namespace onset::testing {
 namespace {
-
-// The JSON in a page's script element.
-OrderedJson data_of(const std::string& html) {
-  const std::string open = R"(<script type="application/json" id="data">)";
-  const auto begin = html.find(open);
-  if (begin == std::string::npos) return {};
-  const auto end = html.find("</script>", begin);
-  return OrderedJson::parse(html.substr(begin + open.size(), end - begin - open.size()));
-}
-
-OrderedJson figure_of(const OrderedJson& data, const std::string& id) {
-  for (const auto& figure : data["figures"]) {
-    if (figure["id"] == id) return figure["data"];
-  }
-  ADD_FAILURE() << "no figure " << id;
-  return {};
-}
 
 std::size_t occurrences(const std::string& text, const std::string& part) {
   std::size_t count = 0;
@@ -72,7 +56,7 @@ TEST_P(FixturePage, NumbersAreTheReferenceStates) {
   const ReferenceTensors reference(
       onset::testing::data(std::string("models/") + GetParam() + "/reference.safetensors"));
   const at::Tensor hidden = reference.get("hidden.b").abs();  // [L + 1, T, D]
-  const auto page = data_of(render_page(scan_page(scanned.input())));
+  const auto page = page_data_of(render_page(scan_page(scanned.input())));
   const auto layer = scanned.states.view.layer;
   const auto token = scanned.states.view.token;
   const auto near = [&](const OrderedJson& found, std::int64_t l, std::int64_t t, std::int64_t d) {
@@ -99,7 +83,7 @@ TEST_P(FixturePage, NumbersAreTheReferenceStates) {
 TEST_P(FixturePage, NumbersAreTheScans) {
   const Scanned scanned = scan_fixture(GetParam());
   const auto& prompt = scanned.result.prompts[0];
-  const auto page = data_of(render_page(scan_page(scanned.input())));
+  const auto page = page_data_of(render_page(scan_page(scanned.input())));
   const auto magnitude = figure_of(page, "magnitude");
   for (std::size_t l = 0; l < prompt.layers.size(); ++l) {
     const auto& largest = magnitude["largest"][l];
@@ -139,7 +123,7 @@ TEST(ScanPage, OneTokenAndNoStageHaveAPage) {
   scanned.result = scan(model, {{"", {3}}}, {});
   scanned.states = observe_states(model, {3}, view_of(scanned.result, 0));
   const auto html = render_page(scan_page(scanned.input()));
-  const auto page = data_of(html);
+  const auto page = page_data_of(html);
   EXPECT_TRUE(figure_of(page, "magnitude")["me_layer"].is_null());
   // With the first token gone nothing would be left.
   EXPECT_FALSE(figure_of(page, "tokens").contains("hide"));
@@ -164,7 +148,7 @@ TEST(ScanPage, TextsFromOutsideStayTexts) {
   EXPECT_EQ(occurrences(html, "<!--"), 1U);
   EXPECT_EQ(html.find('\xFF'), std::string::npos);
   EXPECT_GT(occurrences(html, "&lt;/script&gt;"), 5U);
-  EXPECT_EQ(data_of(html)["shared"]["tokens"][0].get<std::string>().substr(0, 9), "</script>");
+  EXPECT_EQ(page_data_of(html)["shared"]["tokens"][0].get<std::string>().substr(0, 9), "</script>");
 }
 
 TEST(ScanPage, FetchesNothing) {
@@ -226,7 +210,7 @@ TEST(ScanPage, StaysUnderEightMegabytes) {
                       "\xF0\x9F\x98\x80\xF0\x9F\x98\x80\xF0\x9F\x98\x80");
   const auto html = render_page(scan_page(input));
   EXPECT_LT(html.size(), 8'000'000U);
-  const auto surface = figure_of(data_of(html), "tokens");
+  const auto surface = figure_of(page_data_of(html), "tokens");
   EXPECT_LE(surface["z"].size(), 98U);
   EXPECT_LE(surface["z"][0].size(), 640U);
   EXPECT_EQ(surface["columns"].back(), hidden);
