@@ -1,0 +1,207 @@
+// The answers of a report: a question each, with this model's numbers.
+
+#include "report_words.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "explain_words_parts.h"
+#include "onset/base/error.h"
+#include "onset/base/strings.h"
+#include "onset/report/explain_figures.h"
+#include "onset/report/html.h"
+#include "report_parts.h"
+
+namespace onset::app {
+namespace {
+
+std::string neuron_list(const std::vector<NeuronPart>& neurons, std::size_t most) {
+  std::string text;
+  const auto count = std::min(most, neurons.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    text += i == 0 ? "" : (i + 1 == count ? " and " : ", ");
+    text += short_neuron_name(neurons[i]);
+    text += str_cat(" (", number_text(neurons[i].contribution),
+                    neurons[i].share ? ", " + share_text(*neurons[i].share) : "", ")");
+  }
+  return text;
+}
+
+Fact writers_answer(const ModelReport& report, const EntryAttribution& entry) {
+  const bool ffn = std::fabs(entry.ffn_out) >= std::fabs(entry.attn_out);
+  std::string text =
+      str_cat("In layer ", entry.layer, " (block ", entry.layer + 1, " of ",
+              report.scan.model["layers"].dump(), ") the FFN adds ", number_text(entry.ffn_out),
+              " to dim ", entry.dim, " and attention ", number_text(entry.attn_out), "; ",
+              number_text(entry.resid_pre), " was there before.");
+  if (ffn && !entry.neurons.empty()) {
+    text +=
+        str_cat(" Of the FFN's ", number_text(static_cast<double>(entry.neuron_count)),
+                " neurons, ", neuron_list(entry.neurons, main_neurons(entry)), " write",
+                main_neurons(entry) == 1 ? "s" : "", " most of it; ",
+                entry.neurons_for_90_percent == 1 ? std::string("a single one carries")
+                                                  : str_cat(entry.neurons_for_90_percent, " carry"),
+                " 90 % of all that is written there.");
+  }
+  return {"Who writes the massive value?", text};
+}
+
+Fact norm_answer(const NormAnalysis& norm) {
+  std::string text;
+  if (!norm.massive_dims.empty()) {
+    const auto& dim = norm.massive_dims.front();
+    const bool unread = dim.energy_after < 0.01 * dim.energy_before || dim.energy_after < 1e-3;
+    text = str_cat(unread ? "No: " : "Partly: ", "the gain of the norm before the FFN in dim ",
+                   dim.dim, " is ", number_text(dim.gain), " (rank ", dim.gain_rank + 1, " of ",
+                   norm.gain.size(), " by size). The dim holds ", share_text(dim.energy_before),
+                   " of the token's energy before the gain and ", share_text(dim.energy_after),
+                   " after it", unread ? ", so the FFN writes it without reading it. " : ". ");
+  }
+  text +=
+      str_cat("What the gain amplifies ", norm.massive_dims.empty() ? "is " : "instead is ",
+              "spread over about ", number_text(norm.token.after.participation), " dims, most in ");
+  for (std::size_t i = 0; i < std::min<std::size_t>(4, norm.top_dims.size()); ++i) {
+    const auto& dim = norm.top_dims[i];
+    text += str_cat(i == 0 ? "" : ", ", dim.dim, " (", share_text(dim.energy_after), ", gain ",
+                    number_text(dim.gain), ")");
+  }
+  text += str_cat("; it makes the token ", number_text(norm.token.amplification),
+                  " times as long as x_hat");
+  if (norm.others) {
+    text += str_cat(", the median other token ", number_text(norm.others->amplification),
+                    " times: ", number_text(norm.relative_amplification), " times as much");
+  }
+  return {"Does the FFN read what it writes, and what does the norm amplify?", text + "."};
+}
+
+Fact factorial_answer(const FactorialResult& found) {
+  const auto& plain = *cell_of(found, 1.0, FfnChange::as_is);
+  std::string text =
+      str_cat("The largest |x| after layer ", found.layer, ", ", number_text(plain.at_layer), ", ");
+  const auto* flat = cell_of(found, 0.0, FfnChange::as_is);
+  const auto* held = cell_of(found, 1.0, FfnChange::normalised);
+  const auto* both = cell_of(found, 0.0, FfnChange::normalised);
+  if (flat != nullptr) {
+    text += str_cat("is ", number_text(flat->at_layer), " with the norm's gain flattened, ");
+  }
+  if (held != nullptr) {
+    text += str_cat("is ", number_text(held->at_layer), " with the FFN's product normalised");
+  }
+  if (both != nullptr) text += str_cat(", and ", number_text(both->at_layer), " with both");
+  text += ".";
+  if (flat != nullptr && held != nullptr) {
+    const bool needs_gain = flat->at_layer < 0.5 * plain.at_layer;
+    const bool needs_ffn = held->at_layer < 0.5 * plain.at_layer;
+    text += needs_gain && needs_ffn
+                ? " So it needs both the shape of the gain and the size of the FFN's product."
+            : needs_ffn ? " So the value needs the size of the FFN's product, and not the shape of "
+                          "the gain."
+            : needs_gain
+                ? " So the value needs the shape of the gain, and not the size of the product."
+                : " So neither alone is needed for most of it.";
+  }
+  const auto* one = interaction_of(found);
+  const std::string effects = interaction_words(found, FfnChange::normalised);
+  if (one != nullptr && !effects.empty()) {
+    text += str_cat(" In factors, ", effects, " (interaction ", number_text(one->value),
+                    ", a factor of ", number_text(std::exp(one->value)), ").");
+  }
+  return {"What if the gain is flattened, the product normalised, or both?", text};
+}
+
+Fact fall_answer(const FallResult& fall) {
+  std::string text;
+  for (const auto& stage : fall.stages) {
+    const auto& entry = stage.entry;
+    text += str_cat(text.empty() ? "" : " ", "Layer ", entry.layer, " takes dim ", entry.dim,
+                    " from ", number_text(entry.resid_pre), " to ", number_text(entry.resid_post),
+                    ": its FFN adds ", number_text(entry.ffn_out), ", its attention ",
+                    number_text(entry.attn_out));
+    if (std::fabs(entry.ffn_out) >= std::fabs(entry.attn_out) && !entry.opposing.empty()) {
+      text += str_cat(", most by neuron ", neuron_list(entry.opposing, 1));
+      if (entry.ffn_norm_gain) {
+        text += str_cat("; here the norm's gain in the dim is ", number_text(*entry.ffn_norm_gain));
+        const auto& neuron = entry.neurons.front();
+        if (!neuron.gate_terms.empty() && neuron.gate != 0) {
+          text += str_cat(", and the dim gives ", number_text(neuron.gate_from_dim),
+                          " of that "
+                          "neuron's gate of ",
+                          number_text(neuron.gate));
+          if (neuron.gate_from_dim / neuron.gate > 0.3)
+            text += ": it reads the value and cancels it";
+        }
+      }
+    }
+    text += ".";
+  }
+  if (text.empty()) {
+    text = "No layer behind it halves the token's largest entry.";
+  }
+  text += str_cat(" After the last layer the token's largest entry is ",
+                  number_text(fall.last_largest), ".");
+  return {"What takes it away again?", text};
+}
+
+Fact vocabulary_answer(const VocabularyResult& found) {
+  const double share = static_cast<double>(found.massive) / static_cast<double>(found.tokens);
+  std::string text = str_cat(
+      "Alone at position 0, ", number_text(static_cast<double>(found.massive)), " of ",
+      number_text(static_cast<double>(found.tokens)), " vocabulary entries (", share_text(share),
+      ") become massive, ", number_text(static_cast<double>(found.massive_at_dims)),
+      " of them in the dims explained.");
+  text += share > 0.95   ? " It is the place that decides, and hardly the token."
+          : share < 0.05 ? " The first place alone does not make a token massive."
+                         : " Place and token both matter.";
+  return {"Which tokens can carry it?", text};
+}
+
+Fact dose_answer(const DoseResult& dose) {
+  std::string text =
+      "Of the layers behind, the share of heads that are sinks and the perplexity of "
+      "a text: ";
+  bool first = true;
+  for (const auto& condition : dose.conditions) {
+    text += str_cat(first ? "" : "; ", dose_label(dose, condition), ": ",
+                    share_text(sinks_behind(condition.text.sinks, dose.layer)), ", ",
+                    number_text(condition.text.perplexity));
+    first = false;
+  }
+  text += ".";
+  const auto* full = condition_of(dose, "dose", 1.0);
+  const auto* mean = condition_of(dose, "mean");
+  text += " " + dose_verdict(dose);
+  if (full != nullptr && mean != nullptr && mean->text.perplexity < 1.1 * full->text.perplexity) {
+    text +=
+        " Their mean over prompts does as well as the values themselves: the model needs them "
+        "as a constant.";
+  }
+  return {"Are sinks and perplexity their consequence (dose and response)?", text};
+}
+
+Fact rigidity_answer(const ModelRigidity& rigidity) {
+  const auto words = rigidity_paragraphs(rigidity);
+  return {"Is the massive token's state rigid?", join(words, " ")};
+}
+
+}  // namespace
+
+std::vector<Fact> report_answers(const ModelReport& report) {
+  std::vector<Fact> answers;
+  if (const auto* entry = main_entry(report)) answers.push_back(writers_answer(report, *entry));
+  if (const auto* norm = norm_of(report)) answers.push_back(norm_answer(*norm));
+  if (const auto* found = factorial_of(report)) answers.push_back(factorial_answer(*found));
+  if (report.explanation && report.explanation->result.fall) {
+    answers.push_back(fall_answer(*report.explanation->result.fall));
+  }
+  if (report.explanation && report.explanation->result.vocabulary) {
+    answers.push_back(vocabulary_answer(*report.explanation->result.vocabulary));
+  }
+  if (report.rigidity) answers.push_back(rigidity_answer(*report.rigidity));
+  if (report.sinks) answers.push_back(sinks_answer(report));
+  if (report.explanation && report.explanation->result.dose) {
+    answers.push_back(dose_answer(*report.explanation->result.dose));
+  }
+  return answers;
+}
+
+}  // namespace onset::app
