@@ -178,7 +178,8 @@ std::string entry_words(const EntryAttribution& entry) {
                         compact(entry.ffn_difference), ".");
 }
 
-// In a mixture: who of the experts writes it; all of them where they write against each other.
+// In a mixture: who of the experts writes it; all of them where they write against each other by
+// more than a hundredth.
 std::string module_words(const EntryAttribution& entry) {
   auto modules = entry.modules;
   std::stable_sort(modules.begin(), modules.end(), [](const ModulePart& a, const ModulePart& b) {
@@ -189,7 +190,8 @@ std::string module_words(const EntryAttribution& entry) {
       str_cat("Of the ", modules.size(), " modules that the token went through, ", writer.module,
               " writes most: ", compact(writer.contribution), " of ", compact(entry.neuron_sum));
   const bool opposed = std::any_of(modules.begin(), modules.end(), [&](const ModulePart& part) {
-    return part.contribution * writer.contribution < 0;
+    return part.contribution * writer.contribution < 0 &&
+           std::abs(part.contribution) > 0.01 * std::abs(writer.contribution);
   });
   if (!opposed) return text + ".";
   text += "; they oppose each other (";

@@ -137,6 +137,9 @@ std::string dose_verdict(const DoseResult& dose) {
               percent(zeroed), " remain, with all that the block writes to the token removed ",
               percent(removed), "; the controls change it by at most ", points(control),
               " percentage points: ");
+  if (std::max({full, zeroed, removed}) < notable_change) {
+    return change + "hardly a head is a sink there to begin with, so nothing can respond.";
+  }
   const double notable = std::max(notable_change, 2 * control);
   if (full - std::min(zeroed, removed) < notable) {
     return change + "the sinks hardly respond to what the block writes there.";
@@ -170,7 +173,8 @@ std::vector<std::string> dose_words(const Explanation& explanation) {
     for (const double value : found.mean) means += (means.empty() ? "" : ", ") + compact(value);
     add(str_cat("Set to their mean over the prompts (", means, "): ", response_words(found, *mean),
                 ". Where this changes little, the entries' exact values carry next to no "
-                "information: the model needs them as a constant."));
+                "information; where zeroing them changes much, the model needs them as a "
+                "constant."));
   }
   add(state_words(found));
   if (const auto* removed = condition_of(found, "block_write")) {

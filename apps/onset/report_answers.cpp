@@ -27,13 +27,24 @@ std::string neuron_list(const std::vector<NeuronPart>& neurons, std::size_t most
   return text;
 }
 
+// In a mixture: the expert that writes most, and the others together.
+std::string module_answer(const EntryAttribution& entry) {
+  const auto writer = std::max_element(
+      entry.modules.begin(), entry.modules.end(), [](const auto& a, const auto& b) {
+        return std::fabs(a.contribution) < std::fabs(b.contribution);
+      });
+  return str_cat("By experts: ", module_label(writer->module), " adds ",
+                 number_text(writer->contribution), ", all others of the token together ",
+                 number_text(entry.neuron_sum - writer->contribution), ".");
+}
+
 Fact writers_answer(const ModelReport& report, const EntryAttribution& entry) {
   const bool ffn = std::fabs(entry.ffn_out) >= std::fabs(entry.attn_out);
-  std::string text =
-      str_cat("In layer ", entry.layer, " (block ", entry.layer + 1, " of ",
-              report.scan.model["layers"].dump(), ") the FFN adds ", number_text(entry.ffn_out),
-              " to dim ", entry.dim, " and attention ", number_text(entry.attn_out), "; ",
-              number_text(entry.resid_pre), " was there before.");
+  std::string text = str_cat(
+      "In layer ", entry.layer, " (block ", entry.layer + 1, " of ",
+      report.scan.model["layers"].dump(), ") the FFN adds ", number_text(entry.ffn_out), " to dim ",
+      entry.dim, " and attention ", number_text(entry.attn_out), "; ", number_text(entry.resid_pre),
+      " was there before, ", number_text(entry.resid_post), " is there after it.");
   if (ffn && !entry.neurons.empty()) {
     text +=
         str_cat(" Of the FFN's ", number_text(static_cast<double>(entry.neuron_count)),
@@ -42,31 +53,32 @@ Fact writers_answer(const ModelReport& report, const EntryAttribution& entry) {
                 entry.neurons_for_90_percent == 1 ? std::string("a single one carries")
                                                   : str_cat(entry.neurons_for_90_percent, " carry"),
                 " 90 % of all that is written there.");
+    if (entry.modules.size() > 1) text += " " + module_answer(entry);
   }
   return {"Who writes the massive value?", text};
 }
 
 Fact norm_answer(const NormAnalysis& norm) {
   std::string text;
+  bool unread = false;
   if (!norm.massive_dims.empty()) {
     const auto& dim = norm.massive_dims.front();
-    const bool unread = dim.energy_after < 0.01 * dim.energy_before || dim.energy_after < 1e-3;
+    unread = dim.energy_after < 0.01 * dim.energy_before || dim.energy_after < 1e-3;
     text = str_cat(unread ? "No: " : "Partly: ", "the gain of the norm before the FFN in dim ",
                    dim.dim, " is ", number_text(dim.gain), " (rank ", dim.gain_rank + 1, " of ",
                    norm.gain.size(), " by size). The dim holds ", share_text(dim.energy_before),
                    " of the token's energy before the gain and ", share_text(dim.energy_after),
                    " after it", unread ? ", so the FFN writes it without reading it. " : ". ");
   }
-  text +=
-      str_cat("What the gain amplifies ", norm.massive_dims.empty() ? "is " : "instead is ",
-              "spread over about ", number_text(norm.token.after.participation), " dims, most in ");
+  text += str_cat("What the gain amplifies ", unread ? "instead is " : "is ", "spread over about ",
+                  about(norm.token.after.participation), " dims, most in ");
   for (std::size_t i = 0; i < std::min<std::size_t>(4, norm.top_dims.size()); ++i) {
     const auto& dim = norm.top_dims[i];
     text += str_cat(i == 0 ? "" : ", ", dim.dim, " (", share_text(dim.energy_after), ", gain ",
                     number_text(dim.gain), ")");
   }
   text += str_cat("; it makes the token ", number_text(norm.token.amplification),
-                  " times as long as x_hat");
+                  " times as long as x_hat, the state divided by its RMS");
   if (norm.others) {
     text += str_cat(", the median other token ", number_text(norm.others->amplification),
                     " times: ", number_text(norm.relative_amplification), " times as much");
@@ -77,15 +89,16 @@ Fact norm_answer(const NormAnalysis& norm) {
 Fact factorial_answer(const FactorialResult& found) {
   const auto& plain = *cell_of(found, 1.0, FfnChange::as_is);
   std::string text =
-      str_cat("The largest |x| after layer ", found.layer, ", ", number_text(plain.at_layer), ", ");
+      str_cat("The largest |x| after layer ", found.layer, " (geometric mean over the prompts) is ",
+              number_text(plain.at_layer), " as it is");
   const auto* flat = cell_of(found, 0.0, FfnChange::as_is);
   const auto* held = cell_of(found, 1.0, FfnChange::normalised);
   const auto* both = cell_of(found, 0.0, FfnChange::normalised);
   if (flat != nullptr) {
-    text += str_cat("is ", number_text(flat->at_layer), " with the norm's gain flattened, ");
+    text += str_cat(", ", number_text(flat->at_layer), " with the norm's gain flattened");
   }
   if (held != nullptr) {
-    text += str_cat("is ", number_text(held->at_layer), " with the FFN's product normalised");
+    text += str_cat(", ", number_text(held->at_layer), " with the FFN's product normalised");
   }
   if (both != nullptr) text += str_cat(", and ", number_text(both->at_layer), " with both");
   text += ".";
@@ -104,9 +117,38 @@ Fact factorial_answer(const FactorialResult& found) {
   const std::string effects = interaction_words(found, FfnChange::normalised);
   if (one != nullptr && !effects.empty()) {
     text += str_cat(" In factors, ", effects, " (interaction ", number_text(one->value),
-                    ", a factor of ", number_text(std::exp(one->value)), ").");
+                    ", a factor of ", number_text(std::exp(one->value)),
+                    "; 0 and a factor of 1 is none).");
   }
   return {"What if the gain is flattened, the product normalised, or both?", text};
+}
+
+// What the neuron that writes most against the entry reads of it.
+std::string reading_words(const EntryAttribution& entry) {
+  if (!entry.ffn_norm_gain) return {};
+  std::string text =
+      str_cat("; here the norm's gain in the dim is ", number_text(*entry.ffn_norm_gain));
+  const auto& main = entry.opposing.front();
+  // The terms of the gate are known of the largest neurons.
+  const auto neuron =
+      std::find_if(entry.neurons.begin(), entry.neurons.end(), [&](const NeuronPart& part) {
+        return part.module == main.module && part.neuron == main.neuron;
+      });
+  if (neuron == entry.neurons.end() || neuron->gate_terms.empty() || neuron->gate == 0) return text;
+  text += str_cat(", and the dim gives ", number_text(neuron->gate_from_dim),
+                  " of that neuron's gate of ", number_text(neuron->gate));
+  if (neuron->gate_from_dim / neuron->gate > 0.3) text += ": it reads the value and cancels it";
+  return text;
+}
+
+// "; most by head 3 (-120)": of a fall that attention writes.
+std::string head_words(const EntryAttribution& entry) {
+  if (entry.heads.empty()) return {};
+  const auto head = std::max_element(
+      entry.heads.begin(), entry.heads.end(), [&](const HeadPart& a, const HeadPart& b) {
+        return a.contribution * entry.attn_out < b.contribution * entry.attn_out;
+      });
+  return str_cat(", most by head ", head->head, " (", number_text(head->contribution), ")");
 }
 
 Fact fall_answer(const FallResult& fall) {
@@ -117,26 +159,14 @@ Fact fall_answer(const FallResult& fall) {
                     " from ", number_text(entry.resid_pre), " to ", number_text(entry.resid_post),
                     ": its FFN adds ", number_text(entry.ffn_out), ", its attention ",
                     number_text(entry.attn_out));
-    if (std::fabs(entry.ffn_out) >= std::fabs(entry.attn_out) && !entry.opposing.empty()) {
-      text += str_cat(", most by neuron ", neuron_list(entry.opposing, 1));
-      if (entry.ffn_norm_gain) {
-        text += str_cat("; here the norm's gain in the dim is ", number_text(*entry.ffn_norm_gain));
-        const auto& neuron = entry.neurons.front();
-        if (!neuron.gate_terms.empty() && neuron.gate != 0) {
-          text += str_cat(", and the dim gives ", number_text(neuron.gate_from_dim),
-                          " of that "
-                          "neuron's gate of ",
-                          number_text(neuron.gate));
-          if (neuron.gate_from_dim / neuron.gate > 0.3)
-            text += ": it reads the value and cancels it";
-        }
-      }
+    if (std::fabs(entry.attn_out) > std::fabs(entry.ffn_out)) {
+      text += head_words(entry);
+    } else if (!entry.opposing.empty()) {
+      text += str_cat(", most by neuron ", neuron_list(entry.opposing, 1), reading_words(entry));
     }
     text += ".";
   }
-  if (text.empty()) {
-    text = "No layer behind it halves the token's largest entry.";
-  }
+  if (text.empty()) text = "No layer behind it halves the token's largest entry.";
   text += str_cat(" After the last layer the token's largest entry is ",
                   number_text(fall.last_largest), ".");
   return {"What takes it away again?", text};
@@ -157,23 +187,30 @@ Fact vocabulary_answer(const VocabularyResult& found) {
 
 Fact dose_answer(const DoseResult& dose) {
   std::string text =
-      "Of the layers behind, the share of heads that are sinks and the perplexity of "
-      "a text: ";
+      "The heads of the layers behind that are sinks, and the perplexity of a text, with the "
+      "massive entries ";
   bool first = true;
   for (const auto& condition : dose.conditions) {
     text += str_cat(first ? "" : "; ", dose_label(dose, condition), ": ",
-                    share_text(sinks_behind(condition.text.sinks, dose.layer)), ", ",
+                    share_text(sinks_behind(condition.text.sinks, dose.layer)),
+                    first ? " of the heads, perplexity " : ", ",
                     number_text(condition.text.perplexity));
     first = false;
   }
   text += ".";
   const auto* full = condition_of(dose, "dose", 1.0);
+  const auto* none = condition_of(dose, "dose", 0.0);
   const auto* mean = condition_of(dose, "mean");
   text += " " + dose_verdict(dose);
-  if (full != nullptr && mean != nullptr && mean->text.perplexity < 1.1 * full->text.perplexity) {
-    text +=
-        " Their mean over prompts does as well as the values themselves: the model needs them "
-        "as a constant.";
+  if (full != nullptr && none != nullptr) {
+    const double needed = 1.1 * full->text.perplexity;
+    if (none->text.perplexity < needed) {
+      text += " The perplexity hardly rises without them: this text does not need them.";
+    } else if (mean != nullptr && mean->text.perplexity < needed) {
+      text +=
+          " Their mean over prompts does as well as the values themselves: the model needs them "
+          "as a constant.";
+    }
   }
   return {"Are sinks and perplexity their consequence (dose and response)?", text};
 }

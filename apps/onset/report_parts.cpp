@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "onset/base/error.h"
+#include "onset/report/explain_figures.h"
 
 namespace onset::app {
 
@@ -33,7 +34,7 @@ const Interaction* interaction_of(const FactorialResult& result) {
 
 std::string short_neuron_name(const NeuronPart& neuron) {
   return neuron.module == "ffn" ? str_cat(neuron.neuron)
-                                : str_cat(neuron.neuron, " of ", neuron.module);
+                                : str_cat(neuron.neuron, " of ", module_label(neuron.module));
 }
 
 std::size_t main_neurons(const EntryAttribution& entry) {

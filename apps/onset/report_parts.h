@@ -18,7 +18,7 @@ namespace onset::app {
 // That of the flattened gain and the normalised product.
 [[nodiscard]] const Interaction* interaction_of(const FactorialResult& result);
 
-// "1229"; in mixtures "17 of experts.5".
+// "1229"; in mixtures "17 of expert 5".
 [[nodiscard]] std::string short_neuron_name(const NeuronPart& neuron);
 // How many neurons are named: the few that carry nearly all, two where it takes many.
 [[nodiscard]] std::size_t main_neurons(const EntryAttribution& entry);

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "onset/base/error.h"
+#include "onset/base/strings.h"
 #include "onset/report/explain_figures.h"
 #include "onset/report/html.h"
 #include "report_parts.h"
@@ -38,21 +39,6 @@ std::vector<Run> runs_of(const std::vector<double>& rates) {
   return runs;
 }
 
-// The largest entry of the drawn token after each layer.
-std::vector<double> token_largest(const PromptStates& states) {
-  std::vector<double> result;
-  const auto& maxima = states.layers;
-  for (std::size_t r = 0; r < maxima.rows.size(); ++r) {
-    if (maxima.rows[r].size() != 1) return {};
-    double largest = 0;
-    for (std::size_t c = 0; c < maxima.columns.size(); ++c) {
-      largest = std::max(largest, static_cast<double>(maxima.at(r, c).value));
-    }
-    result.push_back(largest);
-  }
-  return result;
-}
-
 }  // namespace
 
 Fact sinks_answer(const ModelReport& report) {
@@ -62,7 +48,7 @@ Fact sinks_answer(const ModelReport& report) {
                              " of (sample, layer, head) give the first token more than ",
                              number_text(sinks.result.options.threshold),
                              " of their attention. By layers: ", sink_runs(rates), ".");
-  const auto largest = token_largest(*report.scan.states);
+  const auto largest = row_maxima(report.scan.states->layers);
   const auto runs = runs_of(rates);
   if (report.scan.result->me_layer && largest.size() == rates.size() &&
       report.scan.states->view.token == 0) {
@@ -73,8 +59,8 @@ Fact sinks_answer(const ModelReport& report) {
       double low = HUGE_VAL;
       double high = 0;
       for (std::size_t l = gap.begin; l < gap.end; ++l) {
-        low = std::min(low, largest[l - 1]);
-        high = std::max(high, largest[l - 1]);
+        low = std::min(low, static_cast<double>(largest[l - 1]));
+        high = std::max(high, static_cast<double>(largest[l - 1]));
       }
       const bool one = gap.end - gap.begin == 1;
       text += str_cat(
@@ -128,21 +114,33 @@ std::vector<std::string> sinks_paragraphs(const ModelSinks& sinks) {
 std::vector<std::string> rigidity_paragraphs(const ModelRigidity& rigidity) {
   const auto& stream = rigidity.result.sites.front();
   const auto& scan = rigidity.scan;
-  const auto state = [&](const StateRigidity& found) {
-    const double pairs = plateau_mean(found.mean_prompts, scan);
-    const double rank = plateau_mean(found.effective_rank, scan);
-    if (std::isnan(pairs)) return std::string("nothing to compare");
-    return str_cat("mean cosine between prompts ", fixed(pairs, 4), ", effective rank ",
-                   fixed(rank, 2), " of at most ", found.layers.size());
-  };
+  const auto first = *scan.me_layer;
+  const auto last = scan.last_massive_layer.value_or(first);
   const auto prompts = rigidity.result.prompts.size();
-  const auto distinct = distinct_prefixes(rigidity.result.prompts);
+  const auto state = [&](const StateRigidity& found) {
+    std::vector<std::string> words;
+    if (last > first) {
+      const double across =
+          found.mean_layers[static_cast<std::size_t>(first)][static_cast<std::size_t>(last)];
+      words.push_back(str_cat("a cosine of ", fixed(across, 4), " between these two layers"));
+    }
+    const double pairs = plateau_mean(found.mean_prompts, scan);
+    if (!std::isnan(pairs)) {
+      words.push_back(str_cat(
+          "a mean cosine of ", fixed(pairs, 4), " between prompts, and an effective rank of ",
+          fixed(plateau_mean(found.effective_rank, scan), 2), " of at most ", found.layers.size()));
+    }
+    return words.empty() ? std::string("nothing to be compared with") : join(words, ", ");
+  };
   std::vector<std::string> words{
-      str_cat("Residual stream, from layer ", *scan.me_layer, " to layer ",
-              scan.last_massive_layer.value_or(*scan.me_layer), ", ",
-              counted(std::ssize(rigidity.compared), "prompt"), ": the massive token has ",
+      str_cat("Residual stream, ",
+              last > first ? str_cat("from layer ", first, " to layer ", last)
+                           : str_cat("after layer ", first),
+              ", ", counted(std::ssize(rigidity.compared), "prompt"), ": the massive token has ",
               state(stream.token),
-              stream.baseline ? "; an ordinary token has " + state(*stream.baseline) : "", ".")};
+              stream.baseline ? "; an ordinary token has " + state(*stream.baseline) : "",
+              prompts == 1 ? ". Prompts are compared where there are several." : ".")};
+  const auto distinct = distinct_prefixes(rigidity.result.prompts);
   if (distinct < prompts) {
     words.push_back(str_cat("Only ", distinct, " of the ", prompts,
                             " prompts begin differently up to that token, and equal beginnings "

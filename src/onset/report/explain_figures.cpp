@@ -178,7 +178,7 @@ Figure energy_figure(const ExplainFiguresInput& input) {
 
 std::string neuron_name(const NeuronPart& neuron) {
   return neuron.module == "ffn" ? str_cat("neuron ", neuron.neuron)
-                                : str_cat(neuron.module, ", neuron ", neuron.neuron);
+                                : str_cat(module_label(neuron.module), ", neuron ", neuron.neuron);
 }
 
 OrderedJson neurons_json(const std::vector<NeuronPart>& neurons, double sum, std::int64_t count) {
@@ -203,7 +203,8 @@ OrderedJson neurons_json(const std::vector<NeuronPart>& neurons, double sum, std
 OrderedJson entry_json(const std::string& title, const EntryAttribution& entry) {
   OrderedJson modules = OrderedJson::array();
   for (const auto& part : entry.modules) {
-    modules.push_back({{"name", part.module}, {"value", finite_or_null(part.contribution)}});
+    modules.push_back(
+        {{"name", module_label(part.module)}, {"value", finite_or_null(part.contribution)}});
   }
   OrderedJson heads = OrderedJson::array();
   for (const auto& part : entry.heads) {
@@ -265,9 +266,16 @@ constexpr const char* neurons_read =
 
 }  // namespace
 
+std::string module_label(const std::string& module) {
+  constexpr std::string_view expert = "experts.";
+  if (module.starts_with(expert)) return "expert " + module.substr(expert.size());
+  return module == "shared" ? "the shared expert" : module;
+}
+
 std::string share_text(double share) {
   if (std::isnan(share)) return {};
   const double percent = share * 100;
+  if (percent > 0 && percent < 0.001) return "below 0.001 %";
   if (percent != 0 && std::fabs(percent) < 0.05) return number_text(percent) + " %";
   if (percent < 100 && percent >= 99.95) {  // nearly all is not all
     return number_text(std::min(99.99, std::round(percent * 100) / 100)) + " %";
@@ -318,7 +326,9 @@ std::vector<Figure> neuron_figures(const ExplainFiguresInput& input) {
   if (first.modules.size() > 1) {
     figure.read += " \"By expert\" sums them up by the experts that the token was sent to.";
   }
-  figure.read += " The list chooses the entry: the ones explained, and the token's other rises.";
+  if (figure.data["entries"].size() > 1) {
+    figure.read += " The list chooses the entry: the ones explained, and the token's other rises.";
+  }
   return {figure};
 }
 

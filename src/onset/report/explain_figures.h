@@ -36,6 +36,10 @@ struct ExplainFiguresInput {
 // "as it is", "times 0.5", "set to the mean", "control: dim 247", "control: token 1".
 [[nodiscard]] std::string dose_label(const DoseResult& dose, const DoseCondition& condition);
 
+// What people call a module of a mixture's FFN: "expert 7" for "experts.7", "the shared expert";
+// others as they are.
+[[nodiscard]] std::string module_label(const std::string& module);
+
 // "99.6 %"; empty for no number.
 [[nodiscard]] std::string share_text(double share);
 

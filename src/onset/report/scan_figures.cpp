@@ -6,6 +6,7 @@
 #include "onset/base/error.h"
 #include "onset/massive/stage_json.h"
 #include "onset/report/html.h"
+#include "onset/report/scan_words.h"
 
 namespace onset {
 namespace {
@@ -27,28 +28,6 @@ std::string percent_words(const std::optional<double>& share) {
 double threshold(const ScanOptions& options, const LayerStatistics& layer) {
   const double relative = options.min_ratio * static_cast<double>(layer.median_abs);
   return options.rule == ScanRule::absolute ? std::max(options.min_abs, relative) : relative;
-}
-
-std::string rule_words(const ScanOptions& options) {
-  const std::string ratio =
-      str_cat(number_text(options.min_ratio), " times the median of its layer");
-  return options.rule == ScanRule::absolute
-             ? str_cat("above ", number_text(options.min_abs), " and above ", ratio)
-             : str_cat("above ", ratio, ", for a quarter of the layers in a row");
-}
-
-float magnitude(const PromptScan& prompt, std::int64_t layer) {
-  return std::fabs(prompt.layers[static_cast<std::size_t>(layer)].largest.value);
-}
-
-// From which layer to which something jumps, in words; the input of block 0 is in no statistics.
-std::string jump_words(const PromptScan& prompt, std::int64_t layer) {
-  const auto& there = prompt.layers[static_cast<std::size_t>(layer)];
-  const std::string size = str_cat(number_text(std::fabs(there.largest.value)), ", ",
-                                   number_text(there.ratio()), " times the median");
-  if (layer == 0) return str_cat("is ", size, " already after layer 0");
-  return str_cat("goes from ", number_text(magnitude(prompt, layer - 1)), " after layer ",
-                 layer - 1, " to ", size, ", after layer ", layer);
 }
 
 std::vector<std::int64_t> bounds(const std::vector<Block>& blocks) {
@@ -83,22 +62,6 @@ OrderedJson surface_json(const BlockMaxima& maxima) {
   return json;
 }
 
-// What the picture leaves out, in words; empty where it shows every entry.
-std::string thinned_words(const BlockMaxima& maxima, std::string_view row_name) {
-  const auto widest = [](const std::vector<Block>& blocks) {
-    std::int64_t size = 1;
-    for (const Block& block : blocks) size = std::max(size, block.size());
-    return size;
-  };
-  const auto rows = widest(maxima.rows);
-  const auto columns = widest(maxima.columns);
-  if (rows == 1 && columns == 1) return {};
-  std::string block = columns > 1 ? str_cat(columns, " dimensions") : std::string("1 dimension");
-  if (rows > 1) block = str_cat("up to ", rows, " ", row_name, " x ") + block;
-  return str_cat(" Each point is the largest entry of a block of ", block,
-                 ", so no spike is lost; pointing at it tells which entry that is.");
-}
-
 std::string hidden_label(const std::vector<std::int64_t>& tokens) {
   if (tokens.size() == 1) return "Without the first token";
   std::string names;
@@ -131,18 +94,48 @@ Table layer_table(const ScanPageInput& input) {
   return table;
 }
 
+// "5: 23,687, 2: -0.3": what each expert adds, the largest first.
+std::string expert_parts(const Stage& stage) {
+  constexpr std::size_t most = 4;
+  std::string text;
+  const auto count = std::min(stage.experts.size(), most);
+  for (std::size_t i = 0; i < count; ++i) {
+    const ExpertPart& part = stage.experts[i];
+    text += str_cat(i == 0 ? "" : ", ", part.expert, ": ", number_text(part.value));
+  }
+  if (stage.experts.size() > count) text += str_cat(", ", stage.experts.size() - count, " more");
+  return text;
+}
+
 Table stage_table(const ScanPageInput& input) {
   Table table{.caption = "Signed values at the stage's token and dimension",
               .header = {"layer", "", "dimension", "before", "after", "input", "attention", "share",
                          "FFN", "share"},
               .numeric = {true, false, true, true, true, true, true, true, true, true},
               .rows = {}};
-  for (const Stage& stage : drawn(input).stages) {
-    table.rows.push_back({str_cat(stage.layer), stage.kind == StageKind::rise ? "rise" : "fall",
-                          str_cat(stage.dim), number_text(stage.before), number_text(stage.after),
-                          number_text(stage.resid_pre), number_text(stage.attn_out),
-                          percent_words(stage.attn_share), number_text(stage.ffn_out),
-                          percent_words(stage.ffn_share)});
+  const auto& stages = drawn(input).stages;
+  const bool mixture =
+      std::any_of(stages.begin(), stages.end(), [](const Stage& s) { return !s.experts.empty(); });
+  const bool shared = std::any_of(stages.begin(), stages.end(),
+                                  [](const Stage& s) { return s.shared_out.has_value(); });
+  const auto add_column = [&table](const char* name, bool numeric) {
+    table.header.emplace_back(name);
+    table.numeric.push_back(numeric);
+  };
+  if (mixture) add_column("main expert", false);
+  if (shared) add_column("shared expert", true);
+  if (mixture) add_column("experts", false);
+  for (const Stage& stage : stages) {
+    std::vector<std::string> row{
+        str_cat(stage.layer),        stage.kind == StageKind::rise ? "rise" : "fall",
+        str_cat(stage.dim),          number_text(stage.before),
+        number_text(stage.after),    number_text(stage.resid_pre),
+        number_text(stage.attn_out), percent_words(stage.attn_share),
+        number_text(stage.ffn_out),  percent_words(stage.ffn_share)};
+    if (mixture) row.push_back(main_expert(stage));
+    if (shared) row.push_back(stage.shared_out ? number_text(*stage.shared_out) : std::string());
+    if (mixture) row.push_back(expert_parts(stage));
+    table.rows.push_back(std::move(row));
   }
   return table;
 }
@@ -230,7 +223,7 @@ Figure token_figure(const ScanPageInput& input) {
       .kind = "surface",
       .see = str_cat("|x| of every token in every dimension after layer ", view.layer,
                      ". The largest is ", peak, "; the median is ", number_text(layer.median_abs),
-                     prompt.me_layer ? ", so at this scale all else lies flat." : "."),
+                     flatness_words(input.states.tokens), "."),
       .read =
           "Height is |x|, colour its logarithm, so that the colours still tell the small "
           "entries apart. Drag to turn, scroll or pinch to come closer, point to read a value.",
@@ -243,10 +236,10 @@ Figure token_figure(const ScanPageInput& input) {
     std::vector<std::int64_t> rows = view.alone;
     std::sort(rows.begin(), rows.end());
     figure.data["hide"] = {{"label", hidden_label(rows)}, {"rows", rows}};
-    figure.read += str_cat(
-        " \"", hidden_label(rows),
-        "\" takes out what sets the scale: left are the model's ordinary outlier channels, ridges "
-        "that run across the tokens in one dimension.");
+    figure.read += str_cat(" \"", hidden_label(rows),
+                           "\" shows the rest at a scale of its own: a ridge that runs across the "
+                           "tokens in one dimension is an ordinary outlier channel, and no massive "
+                           "activation.");
   }
   figure.read += thinned_words(input.states.tokens, "tokens");
   return figure;
@@ -259,9 +252,8 @@ Figure layer_figure(const ScanPageInput& input) {
       .id = "layers",
       .kind = "surface",
       .see = str_cat("|x| of ", token_words(input, view.token),
-                     " in every dimension after every layer: the figure of the paper. A massive "
-                     "activation is a wall. It rises in one layer in few dimensions, the residual "
-                     "stream carries it on at nearly the same height"),
+                     " in every dimension after every layer: the figure of the paper. ",
+                     wall_words(drawn(input), input.states)),
       .read =
           "Layers run from front to back, dimensions along the wide side; height is |x|, colour "
           "its logarithm. Walls that begin in the same layer in several dimensions are written "
@@ -270,18 +262,6 @@ Figure layer_figure(const ScanPageInput& input) {
                      prompt.layers.size(), " layers and ", input.states.layers.columns.back().end,
                      " dimensions."),
       .data = surface_json(input.states.layers)};
-  if (!prompt.me_layer) {
-    figure.see = str_cat("|x| of ", token_words(input, view.token),
-                         " in every dimension after every layer: the figure of the paper. With a "
-                         "massive activation a wall would rise in one layer and stay; here no "
-                         "entry passes the rule.");
-  } else if (prompt.last_massive_layer &&
-             *prompt.last_massive_layer + 1 < static_cast<std::int64_t>(prompt.layers.size())) {
-    figure.see += str_cat(", and layer ", *prompt.last_massive_layer + 1,
-                          " begins to take it down, below the rule.");
-  } else {
-    figure.see += ", to the end of the model.";
-  }
   figure.data["row_kind"] = "layer";
   figure.data["token"] = view.token;
   figure.data["me_layer"] = optional_layer(prompt.me_layer);

@@ -102,6 +102,17 @@ Section prompts_section(const ScanPageInput& input) {
   return {.id = "prompts", .title = "All prompts", .tables = {table}};
 }
 
+// "Switched off, so that they add nothing: expert 5 of layer 1." Empty where none is.
+std::string switched_off_words(const ScanOptions& options) {
+  std::string names;
+  for (const ExpertId& id : options.without_experts) {
+    names += str_cat(names.empty() ? "" : ", ", "expert ", id.expert, " of layer ", id.layer);
+  }
+  if (names.empty()) return {};
+  return str_cat("This scan is of the model with experts switched off, so that they add nothing: ",
+                 names, ".");
+}
+
 Section method_section(const ScanPageInput& input) {
   return {.id = "method",
           .title = "How this was measured",
@@ -182,6 +193,9 @@ Page scan_page(const ScanPageInput& input) {
             .highlights = scan_highlights(input),
             .sections = {},
             .shared = shared_data(input)};
+  if (const auto words = switched_off_words(input.scan.options); !words.empty()) {
+    page.lead.insert(page.lead.begin(), words);
+  }
   page.sections.push_back(prompt_section(input));
   page.sections.push_back(
       {.id = "by-layer", .title = "Magnitude by layer", .figures = {magnitude_figure(input)}});

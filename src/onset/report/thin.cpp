@@ -98,4 +98,16 @@ BlockMaxima block_maxima(std::span<const float> values, std::vector<Block> rows,
   return maxima;
 }
 
+std::vector<float> row_maxima(const BlockMaxima& maxima) {
+  std::vector<float> largest;
+  for (std::size_t r = 0; r < maxima.rows.size(); ++r) {
+    if (maxima.rows[r].size() != 1) return {};
+    float& most = largest.emplace_back(0.0F);
+    for (std::size_t c = 0; c < maxima.columns.size(); ++c) {
+      most = std::max(most, maxima.at(r, c).value);
+    }
+  }
+  return largest;
+}
+
 }  // namespace onset

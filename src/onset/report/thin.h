@@ -56,4 +56,7 @@ struct BlockMaxima {
 [[nodiscard]] BlockMaxima block_maxima(std::span<const float> values, std::vector<Block> rows,
                                        std::vector<Block> columns);
 
+// The largest cell of each row; empty where a block covers several rows.
+[[nodiscard]] std::vector<float> row_maxima(const BlockMaxima& maxima);
+
 }  // namespace onset
