@@ -19,24 +19,24 @@ namespace {
 // Multiplications below which the call of oneDNN costs more than it saves.
 constexpr std::int64_t smallest_onednn_product = 1 << 20;
 
-// In the BLAS's column-major view out^T (count x n, leading dimension out_columns) = rows
+// In the BLAS's column-major view out^T (count x n, leading dimension out_stride) = rows
 // (transposed) times x^T.
-void by_blas(const float* x, std::int64_t n, const float* rows, std::int64_t count,
-             std::int64_t columns, float* out, std::int64_t out_columns) {
-  const int m = static_cast<int>(count);
-  const int nn = static_cast<int>(n);
-  const int k = static_cast<int>(columns);
-  const int ldc = static_cast<int>(out_columns);
+void by_blas(const PanelProduct& product, float* out, std::int64_t out_stride) {
+  const int m = static_cast<int>(product.count);
+  const int n = static_cast<int>(product.n);
+  const int k = static_cast<int>(product.columns);
+  const int lda = static_cast<int>(product.row_stride);
+  const int ldc = static_cast<int>(out_stride);
   const float one = 1.0F;
   const float zero = 0.0F;
-  sgemm_("T", "N", &m, &nn, &k, &one, rows, &k, x, &k, &zero, out, &ldc);
+  sgemm_("T", "N", &m, &n, &k, &one, product.rows, &lda, product.x, &k, &zero, out, &ldc);
 }
 
 using LinearOp = at::Tensor(const at::Tensor&, const at::Tensor&, const std::optional<at::Tensor>&,
                             std::string_view, c10::List<std::optional<at::Scalar>>,
                             std::optional<std::string_view>);
 
-// libtorch's linear layer by oneDNN, which has no function of its own; undefined in a libtorch
+// libtorch's linear layer by oneDNN, which has no function of its own; nothing in a libtorch
 // without oneDNN.
 const std::optional<c10::TypedOperatorHandle<LinearOp>>& onednn_linear() {
   static const auto op = []() -> std::optional<c10::TypedOperatorHandle<LinearOp>> {
@@ -49,34 +49,55 @@ const std::optional<c10::TypedOperatorHandle<LinearOp>>& onednn_linear() {
 
 // MKL keeps its AVX-512 kernels for Intel's CPUs; elsewhere oneDNN is up to twice as fast.
 bool prefers_onednn() {
-  static const bool answer = __builtin_cpu_is("intel") == 0 && onednn_linear().has_value();
+  static const bool answer = __builtin_cpu_is("intel") == 0 && has_library(PanelLibrary::onednn);
   return answer;
 }
 
-at::Tensor view_of(const float* values, std::int64_t rows, std::int64_t columns) {
-  return at::from_blob(const_cast<float*>(values), {rows, columns},
-                       at::TensorOptions().dtype(at::kFloat));
+// Contiguous: for others oneDNN has a plain loop alone. A copy where they are not.
+at::Tensor tensor_of(const float* values, std::int64_t rows, std::int64_t columns,
+                     std::int64_t row_stride) {
+  return at::from_blob(const_cast<float*>(values), {rows, columns}, {row_stride, 1},
+                       at::TensorOptions().dtype(at::kFloat))
+      .contiguous();
 }
 
-void by_onednn(const float* x, std::int64_t n, const float* rows, std::int64_t count,
-               std::int64_t columns, float* out, std::int64_t out_columns) {
+at::Tensor by_onednn(const PanelProduct& product) {
   const c10::InferenceMode inference;
-  const at::Tensor product =
-      onednn_linear()->call(view_of(x, n, columns), view_of(rows, count, columns), std::nullopt,
-                            "none", c10::List<std::optional<at::Scalar>>(), "");
-  const float* from = product.const_data_ptr<float>();
-  for (std::int64_t i = 0; i < n; ++i) {
-    std::copy_n(from + i * count, count, out + i * out_columns);
-  }
+  return onednn_linear()->call(
+      tensor_of(product.x, product.n, product.columns, product.columns),
+      tensor_of(product.rows, product.count, product.columns, product.row_stride), std::nullopt,
+      "none", c10::List<std::optional<at::Scalar>>(), "");
+}
+
+PanelLibrary library_for(const PanelProduct& product) {
+  const bool large = product.n * product.count * product.columns >= smallest_onednn_product;
+  return large && prefers_onednn() ? PanelLibrary::onednn : PanelLibrary::blas;
 }
 
 }  // namespace
 
-void multiply_panel(const float* x, std::int64_t n, const float* rows, std::int64_t count,
-                    std::int64_t columns, float* out, std::int64_t out_columns) {
-  const bool large = n * count * columns >= smallest_onednn_product;
-  const auto by = large && prefers_onednn() ? by_onednn : by_blas;
-  by(x, n, rows, count, columns, out, out_columns);
+bool has_library(PanelLibrary library) {
+  return library == PanelLibrary::blas || onednn_linear().has_value();
+}
+
+at::Tensor panel_product_by(PanelLibrary library, const PanelProduct& product) {
+  if (library == PanelLibrary::onednn) return by_onednn(product);
+  at::Tensor out = at::empty({product.n, product.count}, at::TensorOptions().dtype(at::kFloat));
+  by_blas(product, out.mutable_data_ptr<float>(), product.count);
+  return out;
+}
+
+at::Tensor panel_product(const PanelProduct& product) {
+  return panel_product_by(library_for(product), product);
+}
+
+void multiply_panel(const PanelProduct& product, float* out, std::int64_t out_stride) {
+  if (library_for(product) == PanelLibrary::blas) return by_blas(product, out, out_stride);
+  const at::Tensor made = by_onednn(product);
+  const float* from = made.const_data_ptr<float>();
+  for (std::int64_t i = 0; i < product.n; ++i) {
+    std::copy_n(from + i * product.count, product.count, out + i * out_stride);
+  }
 }
 
 }  // namespace onset

@@ -100,7 +100,13 @@ at::Tensor multiply(const at::Tensor& x, const StoredMatrix& weight) {
   const float* from = input.const_data_ptr<float>();
   float* to = out.mutable_data_ptr<float>();
   for_each_panel(weight, [&](const float* rows, std::int64_t first, std::int64_t count) {
-    multiply_panel(from, n, rows, count, weight.columns, to + first, weight.rows);
+    multiply_panel({.x = from,
+                    .n = n,
+                    .rows = rows,
+                    .count = count,
+                    .columns = weight.columns,
+                    .row_stride = weight.columns},
+                   to + first, weight.rows);
   });
   return out;
 }
