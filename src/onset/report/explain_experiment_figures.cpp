@@ -111,7 +111,7 @@ std::vector<Figure> factorial_figures(const ExplainFiguresInput& input) {
            "Groups: what is done to the FFN of that layer; colours: what is done to the gain "
            "before it; the scale is logarithmic. If bars of one colour fall from group to group, "
            "the value needs the FFN's size; if colours differ within a group, it needs the shape "
-           "of the gain. The diamond is where a bar would end if each change took its own factor "
+           "of the gain. The dash is where a bar would end if each change took its own factor "
            "away. A bar that ends above it (interaction above 0): the two need each other, so "
            "taking either away already takes most; below it: either alone makes most of the "
            "value; on it: each has its own factor. The list has the effects on later layers, on "
@@ -194,11 +194,12 @@ std::vector<Figure> dose_figures(const ExplainFiguresInput& input) {
            .kind = "dose",
            .see = see,
            .read =
-               "Above: the mean sink rate of the layers behind the edited one; below: the "
-               "perplexity of the text, logarithmic. The massive entries are scaled from left to "
-               "right, then set to their mean over the prompts; the grey bars at the right are "
-               "controls that leave them alone. Sinks that fall with the dose while the controls "
-               "stay rest on the massive entries; what is left at 0 has other causes. The list has "
+               "First the mean sink rate of the layers behind the edited one, then the "
+               "perplexity of the text, logarithmic. From above, the massive entries are scaled "
+               "down, then set to their mean over the prompts. The grey bars: all that the "
+               "block writes to the token removed, then two controls that leave the entries "
+               "alone. Sinks that fall with the dose while the controls stay rest on the massive "
+               "entries; what is left at 0 has other causes. The list has "
                "every layer's sink rate, and the keys and values of the token.",
            .alt = "Bar charts of sink rate and perplexity for each condition. " + see,
            .data = std::move(data),

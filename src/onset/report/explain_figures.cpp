@@ -138,6 +138,9 @@ Table dims_table(const std::string& caption, const std::vector<NormDim>& dims) {
   return table;
 }
 
+// A count of dims that is none of single ones: whole from 10 on.
+std::string dims_text(double count) { return number_text(count < 10 ? count : std::round(count)); }
+
 Figure energy_figure(const ExplainFiguresInput& input) {
   const NormAnalysis& norm = *input.result.norm->ffn_norm;
   const auto& token = norm.token;
@@ -145,8 +148,8 @@ Figure energy_figure(const ExplainFiguresInput& input) {
   std::string see = str_cat(
       "The gain ", concentrates ? "concentrates" : "spreads", " the energy of ", input.token,
       ": its 16 largest dims hold ", share_text(token.before.top16), " before it and ",
-      share_text(token.after.top16), " after it; about ", number_text(token.before.participation),
-      " dims carry it before, ", number_text(token.after.participation), " after.");
+      share_text(token.after.top16), " after it; about ", dims_text(token.before.participation),
+      " dims carry it before, ", dims_text(token.after.participation), " after.");
   if (!norm.massive_dims.empty()) {
     const auto& dim = norm.massive_dims.front();
     see +=
@@ -154,9 +157,9 @@ Figure energy_figure(const ExplainFiguresInput& input) {
                 " of the energy before the gain and ", share_text(dim.energy_after), " after it.");
   }
   if (norm.others) {
-    see += str_cat(" The median other token has about ",
-                   number_text(norm.others->before.participation), " and ",
-                   number_text(norm.others->after.participation), ".");
+    see +=
+        str_cat(" The median other token has about ", dims_text(norm.others->before.participation),
+                " and ", dims_text(norm.others->after.participation), ".");
   }
   OrderedJson data = norm_json(input.result.norm)["ffn_norm"]["energy_curve"];
   data["points"] = points_json(norm);

@@ -100,7 +100,7 @@ function scatter(points) {
     const picked = at.filter((i) => chosen(points.dim[i]));
     return {
       type: "scatter", mode: labelled ? "markers+text" : "markers", name, x: picked.map((i) => positive(Math.abs(points.gain[i]))), y: picked.map((i) => positive(Math.abs(points.x_hat[i]))),
-      text: picked.map((i) => `<b>dim ${points.dim[i]}</b>`), textposition: "top center", textfont: {size: small() ? 10 : 12},
+      text: picked.map((i) => `<b>dim ${points.dim[i]}</b>`), textposition: picked.map((_, k) => ["top center", "bottom center", "middle left", "bottom left"][k % 4]), textfont: {size: small() ? 10 : 12},
       customdata: picked.map((i) => `<b>dim ${points.dim[i]}</b><br>x\u0302 = ${number(points.x_hat[i])}<br>gain = ${number(points.gain[i])}<br>product = ${number(points.x_hat[i] * points.gain[i])}`),
       hovertemplate: "%{customdata}<extra></extra>", marker: {size, color: colour(tone), opacity: labelled ? 1 : 0.55}, cliponaxis: false,
     };
@@ -188,10 +188,10 @@ function factorial(data, state) {
     }));
     if (expected.length > 0) traces.push({
       type: "scatter", mode: "markers", name: "without interaction", x: expected.map((e) => e.x), y: expected.map((e) => e.y), text: expected.map((e) => e.words), hovertemplate: "%{text}<extra></extra>",
-      marker: {symbol: "diamond-open", size: 12, color: colour("ink"), line: {width: 2}},
+      marker: {symbol: "line-ew-open", size: small() ? 8 : 24, color: colour("ink"), line: {width: 3}},
     });
   }
-  const range = measure.log ? [Math.floor(low) - 0.02, high + (small() ? 0.35 : 0.16) * Math.max(1, high - Math.floor(low))] : [0, Math.max(...values) * 1.2];
+  const range = measure.log ? [Math.floor(low - 0.3), high + (small() ? 0.35 : 0.16) * Math.max(1, high - Math.floor(low))] : [0, Math.max(...values) * 1.2];
   return {
     traces,
     layout: layout({
@@ -236,28 +236,35 @@ const readings = [
   {name: "cosine of later queries with its key", of: (condition) => condition.keys.map((key) => key.query_cosine)},
 ];
 
+// Bars for sinks and perplexity: side by side, below each other where there is no room.
 function dose(data, state) {
   if (state.part === 1) return doseLayers(data, state);
-  const names = data.conditions.map((condition) => condition.label);
-  const tones = data.conditions.map((condition) => colour(condition.dose !== null ? "first" : condition.name === "mean" ? "second" : "input"));
-  const shown = small() ? names.map((name) => name.replace("control: ", "control:<br>").replace("set to ", "set to<br>")) : names;
-  const x = names.map((_, i) => i);
-  const bars = (values, format, y) => ({
-    type: "bar", x, y: values, yaxis: y, marker: {color: tones}, text: values.map(format), textposition: "outside", cliponaxis: false, textfont: {size: small() ? 10 : 12},
-    hovertemplate: names.map((name, i) => `<b>${plain(name)}</b><br>sink rate behind the layer ${percent(data.conditions[i].rate_behind)}, of all ${percent(data.conditions[i].text.sink_rate)}<br>perplexity ${number(data.conditions[i].text.perplexity)}<extra></extra>`),
+  const conditions = data.conditions;
+  const names = conditions.map((condition) => condition.label);
+  const shown = small() ? names.map((name) => name.replace("control: ", "control:<br>").replace("set to the ", "set to<br>the ").replace("whole write ", "whole<br>write ")) : names;
+  const tones = conditions.map((condition) => colour(condition.dose !== null ? "first" : condition.name === "mean" ? "second" : "input"));
+  const bars = (values, format, x, y) => ({
+    type: "bar", orientation: "h", x: values, y: names.map((_, i) => i), xaxis: x, yaxis: y, marker: {color: tones}, text: values.map((value) => (value === null ? "" : format(value))),
+    textposition: "outside", cliponaxis: false, constraintext: "none", textfont: {size: small() ? 11 : 12},
+    hovertemplate: names.map((name, i) => `<b>${plain(name)}</b><br>sink rate behind the layer ${percent(conditions[i].rate_behind)}, of all ${percent(conditions[i].text.sink_rate)}<br>perplexity ${number(conditions[i].text.perplexity)}<extra></extra>`),
   });
-  const rates = data.conditions.map((condition) => (condition.rate_behind === null ? null : 100 * condition.rate_behind));
-  const losses = data.conditions.map((condition) => positive(condition.text.perplexity));
+  const rates = conditions.map((condition) => (condition.rate_behind === null ? null : 100 * condition.rate_behind));
+  const losses = conditions.map((condition) => positive(condition.text.perplexity));
   const sizes = losses.filter((y) => y !== null).map(Math.log10);
   const low = sizes.length ? Math.min(...sizes) : 0;
   const high = sizes.length ? Math.max(...sizes) : 1;
+  const rows = {tickvals: names.map((_, i) => i), ticktext: shown, range: [names.length - 0.4, -0.6], showgrid: false, zeroline: false};
+  const row = small() ? 38 : 34;
+  const inner = row * names.length;
   return {
-    height: small() ? 520 : 540,
-    traces: [bars(rates, (value) => (value === null ? "" : `${number(Number(value.toPrecision(3)))} %`), "y"), bars(losses, (value) => (value === null ? "" : number(Number(value.toPrecision(4)))), "y2")],
+    height: small() ? 2 * inner + 150 : inner + 100,
+    traces: [bars(rates, (value) => `${number(Number(value.toPrecision(3)))} %`, "x", "y"), bars(losses, (value) => number(Number(value.toPrecision(4))), "x2", "y2")],
     layout: layout({
-      xaxis: axis("", {tickvals: x, ticktext: shown, anchor: "y2", showgrid: false, tickangle: small() ? -50 : 0}),
-      yaxis: axis(small() ? "sink rate, %" : "sink rate behind the layer, %", {domain: [0.56, 1], range: [0, 118]}),
-      yaxis2: logAxis("perplexity", {domain: [0, 0.44], range: [Math.floor(low) , high + 0.16 * Math.max(1, high - Math.floor(low))], ...logTicks(losses)}), showlegend: false,
+      xaxis: axis("sink rate behind the layer, %", {domain: small() ? [0, 1] : [0, 0.46], anchor: "y", range: [0, small() ? 130 : 118], tickvals: [0, 25, 50, 75, 100]}),
+      xaxis2: logAxis("perplexity", {domain: small() ? [0, 1] : [0.54, 1], anchor: "y2", range: [Math.floor(low), high + (small() ? 0.32 : 0.2) * Math.max(1, high - Math.floor(low))], ...logTicks(losses), tickangle: 0}),
+      yaxis: axis("", {...rows, anchor: "x", domain: small() ? [0.58, 1] : [0, 1]}),
+      yaxis2: axis("", {...rows, anchor: "x2", domain: small() ? [0, 0.42] : [0, 1], showticklabels: small()}),
+      showlegend: false, margin: small() ? {l: 80, r: 8, t: 8, b: 44} : {l: 72, r: 24, t: 34, b: 52},
     }),
   };
 }

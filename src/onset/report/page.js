@@ -229,7 +229,7 @@ function mesh(data, cells, logs, scale, marked, label, state, top) {
       scene: {
         xaxis: wall("dimension", {range: [0, data.columns[data.columns.length - 1]]}),
         yaxis: wall(rowTitle, rowTicks(data, cells, small() ? 8 : 14)),
-        zaxis: wall("|x|", state.log ? {range: [bottom, roof + 0.15 * (roof - bottom)], tickvals: powers, ticktext: powers.map((p) => number(10 ** p))} : {range: [0, roof * 1.12]}),
+        zaxis: wall(small() ? "" : "|x|", state.log ? {range: [bottom, roof + 0.15 * (roof - bottom)], tickvals: powers, ticktext: powers.map((p) => number(10 ** p))} : {range: [0, roof * 1.12]}),
         aspectmode: "manual", aspectratio: small() ? {x: 1.15, y: 1.05, z: 0.75} : {x: 1.7, y: 1.15, z: 0.8},
         camera: small()
           ? {eye: {x: -1.65, y: -2.0, z: 0.9}, center: {x: 0, y: 0, z: -0.2}}
