@@ -1,12 +1,16 @@
 // onset report: the page and the Markdown of one model and of several, what is left out, and wrong
 // uses.
 
+#include <algorithm>
+#include <cstring>
 #include <filesystem>
+#include <stdexcept>
 
 #include "app/program.h"
 #include "onset/base/error.h"
 #include "onset/base/file.h"
 #include "support/page_data.h"
+#include "support/planted_row.h"
 
 namespace onset::testing {
 namespace {
@@ -116,6 +120,70 @@ TEST(ReportVerb, WrongUseIsRefused) {
   expect_refusal(run_onset({"report", model_path("llama_me"), "--text", "none.txt", "-o", page}), 1,
                  "none.txt");
   EXPECT_FALSE(std::filesystem::exists(page));
+}
+
+// The products of the first token's last expert, as `capture` tells them, first the first token's.
+std::vector<std::vector<float>> captured_products(const std::filesystem::path& file,
+                                                  std::int64_t& expert) {
+  const auto read = read_safetensors(file);
+  const auto bytes_of = [&](const std::string& name) {
+    const auto found = std::find_if(read.tensors.begin(), read.tensors.end(),
+                                    [&](const TensorInfo& info) { return info.name == name; });
+    if (found == read.tensors.end()) throw std::runtime_error("no tensor " + name);
+    return std::pair(&*found, read.file.bytes().subspan(found->offset, found->bytes));
+  };
+  const auto [experts, ids] = bytes_of("0.layers.1.router.experts");
+  const auto last = static_cast<std::size_t>(experts->shape[1] - 1);
+  std::memcpy(&expert, ids.data() + last * sizeof(expert), sizeof(expert));
+  const auto [products, values] = bytes_of(str_cat("0.layers.1.experts.", expert, ".product"));
+  std::vector<std::vector<float>> rows(static_cast<std::size_t>(products->shape[0]));
+  const auto width = static_cast<std::size_t>(products->shape[1]);
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    rows[r].resize(width);
+    std::memcpy(rows[r].data(), values.data() + r * width * sizeof(float), width * sizeof(float));
+  }
+  return rows;
+}
+
+// A mixture with a planted super expert: the pages name it, and its parts sum to what the FFN adds.
+TEST(ReportVerb, AMixturesSuperExpertIsNamed) {
+  const TemporaryFolder folder;
+  const TemporaryFolder model;
+  const std::string prompt = "1,17,99,4,56,23";
+  const auto file = (folder.path() / "products.safetensors").string();
+  const auto captured = run_onset({"capture", model_path("deepseek_v2"), "--ids", prompt, "--sites",
+                                   "layers.1.router,layers.1.experts.*.product", "-o", file});
+  ASSERT_EQ(captured.code, 0) << captured.error;
+  std::int64_t expert = -1;
+  const auto products = captured_products(file, expert);
+  plant_row(model_path("deepseek_v2"), model.path(), expert,
+            row_for_first(products, planted_value));
+  const auto name = str_cat("expert ", expert);
+
+  const auto page = (folder.path() / "a.html").string();
+  const auto reported = run_onset({"report", model.path().string(), "--ids", prompt, "--text-ids",
+                                   text_ids, "--min-ratio", "300", "-o", page});
+  ASSERT_EQ(reported.code, 0) << reported.error;
+  EXPECT_NE(reported.out.find("By experts: " + name + " adds"), std::string::npos) << reported.out;
+  const auto entry = figure_of(page_data_of(read_file(page)), "neurons")["entries"][0];
+  double sum = 0;
+  for (const auto& module : entry["modules"]) sum += module["value"].get<double>();
+  const double ffn_out = entry["ffn_out"].get<double>();
+  EXPECT_GT(ffn_out, 1000);
+  EXPECT_NEAR(sum, ffn_out, 1e-5 * ffn_out);
+
+  const auto explained =
+      run_onset({"explain", model.path().string(), "--ids", prompt, "--only", "ffn", "--json"});
+  ASSERT_EQ(explained.code, 0) << explained.error;
+  EXPECT_EQ(explained.json()["ffn"]["entries"][0]["neurons"][0]["module"],
+            str_cat("experts.", expert));
+
+  const auto scanned =
+      run_onset({"scan", model.path().string(), "--ids", prompt, "--min-ratio", "300",
+                 "--without-expert", str_cat("1.", expert), "--report", page});
+  ASSERT_EQ(scanned.code, 0) << scanned.error;
+  EXPECT_NE(read_file(page).find("switched off, so that they add nothing: " + name + " of layer 1"),
+            std::string::npos);
 }
 
 TEST(ReportVerb, HostileTextStaysText) {

@@ -7,9 +7,12 @@
 #include <cmath>
 #include <random>
 
+#include "onset/base/error.h"
 #include "onset/massive/stage_json.h"
 #include "onset/model/model.h"
+#include "onset/report/html.h"
 #include "support/page_data.h"
+#include "support/super_expert.h"
 #include "support/support.h"
 #include "support/tensors.h"
 
@@ -128,6 +131,48 @@ TEST(ScanPage, OneTokenAndNoStageHaveAPage) {
   // With the first token gone nothing would be left.
   EXPECT_FALSE(figure_of(page, "tokens").contains("hide"));
   EXPECT_NE(html.find("No layer makes the largest entry double or halve"), std::string::npos);
+}
+
+// A planted expert: what it adds is known, and the page names it; switched off, the page says so.
+TEST(ScanPage, AMixturesExpertsAreOnThePage) {
+  const SuperExpertModel planted("deepseek_v2");
+  const Model model = Model::open(planted.path());
+  const auto page_of = [&](const std::vector<ExpertId>& without) {
+    ScanOptions options;
+    options.min_ratio = 300;
+    options.without_experts = without;
+    Scanned scanned;
+    scanned.result = scan(model, {{"", planted_prompt}}, options);
+    scanned.states = observe_states(model, planted_prompt, view_of(scanned.result, 0), {}, without);
+    return scan_page(scanned.input());
+  };
+  const std::string expert = "expert " + std::to_string(planted.expert());
+  const Page page = page_of({});
+  EXPECT_EQ(page.lead, (std::vector<std::string>{"a verdict"}));
+  const auto parts = std::find_if(page.sections.begin(), page.sections.end(),
+                                  [](const Section& section) { return section.id == "parts"; });
+  ASSERT_NE(parts, page.sections.end());
+  const Table& table = parts->figures.at(0).tables.at(0);
+  ASSERT_EQ(table.rows.size(), 1U);
+  ASSERT_EQ(table.header.size(), table.numeric.size());
+  const auto cell = [&](const std::string& name) {
+    const auto at = std::find(table.header.begin(), table.header.end(), name);
+    return at == table.header.end()
+               ? "no column " + name
+               : table.rows[0].at(static_cast<std::size_t>(at - table.header.begin()));
+  };
+  EXPECT_EQ(cell("main expert"), expert);
+  EXPECT_FALSE(cell("shared expert").empty());
+  EXPECT_TRUE(
+      cell("experts").starts_with(str_cat(planted.expert(), ": ", number_text(planted.adds()))))
+      << cell("experts");
+
+  const Page off = page_of({{planted_layer, planted.expert()}});
+  EXPECT_EQ(off.lead.at(0),
+            "This scan is of the model with experts switched off, so that they add "
+            "nothing: " +
+                expert + " of layer 1.");
+  EXPECT_EQ(off.lead.at(1), "a verdict");
 }
 
 TEST(ScanPage, TextsFromOutsideStayTexts) {

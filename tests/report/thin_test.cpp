@@ -129,5 +129,12 @@ TEST(BlockMaxima, NanHidesNothing) {
   EXPECT_EQ(maxima.cells.front().value, 3.0F);
 }
 
+TEST(RowMaxima, AreOfSingleRowsAlone) {
+  const std::vector<float> values{1, -2, 0, 4, -5, 3};
+  EXPECT_EQ(row_maxima(block_maxima(values, divide_evenly(3, 3), divide_evenly(2, 1))),
+            (std::vector<float>{2, 4, 5}));
+  EXPECT_TRUE(row_maxima(block_maxima(values, divide_evenly(3, 2), divide_evenly(2, 2))).empty());
+}
+
 }  // namespace
 }  // namespace onset::testing
