@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "inputs.h"
+#include "mask_export.h"
 #include "mask_option.h"
 #include "model_json.h"
 #include "onset/base/error.h"
@@ -285,8 +286,9 @@ int run_mask(const Invocation& invocation) {
     ResultWriter writer("");
     writer.write(
         "usage: onset mask make MODEL -o FILE [options]\n"
-        "       onset mask show FILE [MODEL] [options]\n\n"
-        "onset mask make --help and onset mask show --help tell the options.\n");
+        "       onset mask show FILE [MODEL] [options]\n"
+        "       onset mask export MODEL --wemask FILE -o FILE|FOLDER [options]\n\n"
+        "onset mask make --help, and so on, tells the options.\n");
     writer.finish();
     return inner.arguments.empty() ? 2 : 0;
   }
@@ -294,8 +296,9 @@ int run_mask(const Invocation& invocation) {
   inner.arguments.erase(inner.arguments.begin());
   if (verb == "make") return run_make(inner);
   if (verb == "show") return run_show(inner);
+  if (verb == "export") return run_mask_export(inner);
   throw usage_error(str_cat("unknown verb ", quote("mask " + verb)),
-                    "it is onset mask make or onset mask show");
+                    "it is onset mask make, mask show or mask export");
 }
 
 }  // namespace onset::app

@@ -61,7 +61,7 @@ TEST(Mask, WrongUseIsRefusedAndLeavesNoFile) {
       {{"mask", "make", model_path("llama_me"), "--ids", "1,2", "--criterion", "given", "--dims",
         "2:x", "-o", file},
        "no number"},
-      {{"mask", "mak"}, "mask make or onset mask show"},
+      {{"mask", "mak"}, "mask make, mask show or mask export"},
       {{"mask", "show"}, "takes a mask"},
   };
   for (const auto& [arguments, expected] : calls) {

@@ -38,4 +38,12 @@ KvCache::View KvCache::append(std::int64_t layer, const at::Tensor& keys,
   return {store.keys.narrow(1, 0, total), store.values.narrow(1, 0, total)};
 }
 
+KvCache::View KvCache::kept(std::int64_t layer) const {
+  const Layer& store = layers_.at(static_cast<std::size_t>(layer));
+  View view;
+  if (store.keys.defined()) view.keys = store.keys.narrow(1, 0, length());
+  if (store.values.defined()) view.values = store.values.narrow(1, 0, length());
+  return view;
+}
+
 }  // namespace onset

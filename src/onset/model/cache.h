@@ -31,6 +31,8 @@ class KvCache {
   // Writes keys [T, G, K] and values [T, G, V], which may be undefined, behind the first length()
   // positions of the layer.
   View append(std::int64_t layer, const at::Tensor& keys, const at::Tensor& values);
+  // What the layer holds; both undefined where it was never written.
+  [[nodiscard]] View kept(std::int64_t layer) const;
   // After all layers: the tokens that were appended, and the length of the sequence that RoPE was
   // chosen for.
   void advance(std::span<const std::int64_t> ids, std::int64_t rope_length) {

@@ -37,9 +37,11 @@ class MaskedNorm {
     const at::Tensor factor = at::ones({static_cast<std::int64_t>(rows.size()), normed.size(1)},
                                        normed.options().requires_grad(false));
     std::vector<std::int64_t> shared;
-    if (spec_.official_compat) shared = official_dims(normed, index);
+    // The released code's one choice for the batch; another criterion chooses as ever.
+    const bool averaged = spec_.official_compat && spec_.criterion == MaskCriterion::activation;
+    if (averaged) shared = official_dims(normed, index);
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      const auto dims = spec_.official_compat ? shared : dims_of(normed, layer, rows[i]);
+      const auto dims = averaged ? shared : dims_of(normed, layer, rows[i]);
       if (observer_) observer_(context, rows[i], dims, row_values(normed, rows[i]));
       factor[static_cast<std::int64_t>(i)].index_fill_(0, at::tensor(dims, at::kLong),
                                                        1.0 - spec_.gamma);

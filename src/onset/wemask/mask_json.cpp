@@ -172,20 +172,23 @@ void check_ranges(const MaskSpec& spec, const std::string& where) {
 
 }  // namespace
 
-OrderedJson mask_json(const MaskSpec& spec) {
+OrderedJson fingerprint_json(const ModelFingerprint& print) {
   OrderedJson gains = OrderedJson::array();
-  for (const std::uint64_t hash : spec.model.gains) gains.push_back(hex(hash));
+  for (const std::uint64_t hash : print.gains) gains.push_back(hex(hash));
+  return {{"architecture", print.architecture},
+          {"layers", print.layers},
+          {"hidden", print.hidden},
+          {"heads", print.heads},
+          {"kv_heads", print.kv_heads},
+          {"head_dim", print.head_dim},
+          {"gains", gains}};
+}
+
+OrderedJson mask_json(const MaskSpec& spec) {
   OrderedJson dims = OrderedJson::object();
   for (const auto& [layer, list] : spec.dims) dims[std::to_string(layer)] = list;
   return {{"format", mask_format},
-          {"model",
-           {{"architecture", spec.model.architecture},
-            {"layers", spec.model.layers},
-            {"hidden", spec.model.hidden},
-            {"heads", spec.model.heads},
-            {"kv_heads", spec.model.kv_heads},
-            {"head_dim", spec.model.head_dim},
-            {"gains", gains}}},
+          {"model", fingerprint_json(spec.model)},
           {"criterion", name_of(spec.criterion)},
           {"placement", name_of(spec.placement)},
           {"tokens", name_of(spec.tokens)},

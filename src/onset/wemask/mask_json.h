@@ -9,6 +9,8 @@
 namespace onset {
 
 [[nodiscard]] OrderedJson mask_json(const MaskSpec& spec);
+// The `model` of it.
+[[nodiscard]] OrderedJson fingerprint_json(const ModelFingerprint& print);
 
 // Throws an input error that names `where`, the key, what was expected and found: an unknown key or
 // value, a layer without its dims, dims outside the model, k = 0.

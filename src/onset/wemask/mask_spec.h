@@ -69,8 +69,8 @@ struct MaskSpec {
   std::int64_t k = 0;
   std::optional<double> rate;  // where k came from a share of D
   std::uint64_t seed = 0;
-  // As the released code: the first position of every chunk, the dims by |attn_norm| there averaged
-  // over the batch. It masks decoded tokens too.
+  // As the released code: the first position of every chunk, and so decoded tokens too; with
+  // criterion activation the dims by |attn_norm| there averaged over the batch.
   bool official_compat = false;
   // By layer, in order of choice; empty where the token itself decides (activation, magnitude).
   std::map<std::int64_t, std::vector<std::int64_t>> dims;
