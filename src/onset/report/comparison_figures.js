@@ -29,6 +29,11 @@ function dots(data) {
     text: models.map((model) => `${model.me_layer} of ${model.layers}`), textposition: "top center", textfont: {size: small() ? 11 : 13}, cliponaxis: false,
     hovertemplate: models.map((model) => `<b>${plain(model.name)}</b><br>ME layer ${model.me_layer}, block ${model.me_layer + 1} of ${model.layers}<br>massive to layer ${model.last_massive_layer}<extra></extra>`),
   });
+  const without = data.models.filter((model) => model.me_layer === null);
+  traces.push({
+    type: "scatter", mode: "text", x: without.map(() => 0), y: without.map(row), text: without.map(() => "no ME layer"), textposition: "middle right", textfont: {color: colour("median"), size: small() ? 11 : 13},
+    hoverinfo: "skip", showlegend: false,
+  });
   return {
     height: 110 + data.models.length * 56,
     traces,

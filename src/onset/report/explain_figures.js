@@ -175,7 +175,7 @@ function factorial(data, state) {
   const width = 0.8 / levels.length;
   const traces = levels.map((a, i) => ({
     type: "bar", name: gain(a), x: groups.map((_, g) => g - 0.4 + width * (i + 0.5)), width: width * 0.92, y: groups.map((ffn) => value(a, ffn)), marker: {color: colour(tones[i % tones.length])},
-    text: groups.map((ffn) => number(value(a, ffn))), textposition: "outside", textangle: small() ? -90 : 0, constraintext: "none", cliponaxis: false, textfont: {size: small() ? 10 : 12},
+    text: groups.map((ffn) => number(value(a, ffn) === null ? null : Number(value(a, ffn).toPrecision(5)))), textposition: "outside", textangle: small() ? -90 : 0, constraintext: "none", cliponaxis: false, textfont: {size: small() ? 10 : 12},
     hovertemplate: groups.map((ffn) => `<b>FFN ${plain(label(ffn).replace("<br>", " "))}, ${gain(a)}</b><br>${measure.name}: ${number(value(a, ffn))}<extra></extra>`),
   }));
   if ((state.measure || 0) === 0) {
@@ -191,7 +191,7 @@ function factorial(data, state) {
       marker: {symbol: "line-ew-open", size: small() ? 8 : 24, color: colour("ink"), line: {width: 3}},
     });
   }
-  const range = measure.log ? [Math.floor(low - 0.3), high + (small() ? 0.35 : 0.16) * Math.max(1, high - Math.floor(low))] : [0, Math.max(...values) * 1.2];
+  const range = measure.log ? [Math.floor(low - 0.3), high + (small() ? 0.35 : 0.16) * Math.max(1, high - Math.floor(low))] : [0, Math.max(...values, 0) * 1.2 || 1];
   return {
     traces,
     layout: layout({
@@ -230,7 +230,7 @@ function vocabulary(data) {
 // ---- doses
 
 const readings = [
-  {name: "sink rate", of: (condition) => condition.text.layer_sink_rate},
+  {name: "sink rate", of: (condition) => condition.text.layer_sink_rate, range: [-0.03, 1.05]},
   {name: "|k| of the token", of: (condition) => condition.keys.map((key) => key.key_norm), log: true},
   {name: "|v| of the token", of: (condition) => condition.keys.map((key) => key.value_norm), log: true},
   {name: "cosine of later queries with its key", of: (condition) => condition.keys.map((key) => key.query_cosine)},
@@ -281,7 +281,7 @@ function doseLayers(data, state) {
       hovertemplate: `${plain(condition.label)}, layer %{x}: %{y:.4~g}<extra></extra>`,
     })),
     layout: layout({
-      xaxis: axis("layer", {dtick: layerStep(layers.length), range: [-0.6, layers.length - 0.4]}), yaxis: reading.log ? logAxis(reading.name) : axis(reading.name),
+      xaxis: axis("layer", {dtick: layerStep(layers.length), range: [-0.6, layers.length - 0.4]}), yaxis: reading.log ? logAxis(reading.name) : axis(reading.name, reading.range ? {range: reading.range} : {}),
       ...mark(data.layer, layers.length), legend: {orientation: "h", x: 0, y: -0.16, yanchor: "top", bgcolor: "rgba(0,0,0,0)"},
     }),
   };

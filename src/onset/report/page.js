@@ -7,6 +7,8 @@ const root = document.documentElement;
 const darkScheme = window.matchMedia("(prefers-color-scheme: dark)");
 let chosenTheme = null;  // what the button says; null follows the system
 let printing = false;
+const paperWidth = 680;   // of a sheet, in CSS pixels
+const printedWidth = 920;  // of a figure, which is made smaller to fit
 const small = () => window.innerWidth < 600;
 
 // Errors are counted where a test can read them.
@@ -337,6 +339,7 @@ function draw(figure) {
   figure.element.classList.toggle("flat", figure.state.flat);
   if (figure.heights) figure.heights.hidden = figure.state.flat;
   if (plot.height) figure.element.style.height = plot.height + "px";
+  if (printing) plot.layout.width = printedWidth;
   return Plotly.react(figure.element, plot.traces, plot.layout, {
     responsive: true, displaylogo: false, scrollZoom: false, displayModeBar: small() ? false : "hover",
     toImageButtonOptions: {format: figure.kind === "surface" && !figure.state.flat ? "png" : "svg", filename: "onset-" + figure.id, scale: 2},
@@ -413,18 +416,18 @@ window.addEventListener("resize", () => {
   narrow = small();
   drawAll();
 });
-// Paper is light. Surfaces cannot be drawn anew in time: they keep their colours and get the dark
-// ground that belongs to them (page.css). What is wider than paper is made smaller.
-const paperWidth = 680;
+// Paper is light and narrow, and all is drawn anew for it. Surfaces cannot be drawn in time: they
+// keep their size and colours, and get the dark ground that belongs to them (page.css).
 window.addEventListener("beforeprint", () => {
+  const mesh = (figure) => figure.kind === "surface" && !figure.state.flat;
   for (const figure of figures) {
-    figure.element.style.setProperty("--print-zoom", String(Math.min(1, paperWidth / figure.element.offsetWidth)));
+    const zoom = Math.min(1, paperWidth / (mesh(figure) ? figure.element.offsetWidth : printedWidth));
+    figure.element.style.setProperty("--print-zoom", String(zoom));
   }
-  if (!isDark()) return;
+  if (isDark()) root.dataset.surfaces = "dark";
   printing = true;
-  root.dataset.surfaces = "dark";
   applyTheme();
-  figures.filter((figure) => figure.kind !== "surface" || figure.state.flat).forEach(draw);
+  figures.filter((figure) => !mesh(figure)).forEach(draw);
 });
 window.addEventListener("afterprint", () => {
   if (!printing) return;
