@@ -118,7 +118,7 @@ Fact factorial_answer(const FactorialResult& found) {
   if (one != nullptr && !effects.empty()) {
     text += str_cat(" In factors, ", effects, " (interaction ", number_text(one->value),
                     ", a factor of ", number_text(std::exp(one->value)),
-                    "; 0 and a factor of 1 is none).");
+                    "; 0, a factor of 1, is none).");
   }
   return {"What if the gain is flattened, the product normalised, or both?", text};
 }
@@ -191,7 +191,8 @@ Fact dose_answer(const DoseResult& dose) {
       "massive entries ";
   bool first = true;
   for (const auto& condition : dose.conditions) {
-    text += str_cat(first ? "" : "; ", dose_label(dose, condition), ": ",
+    const bool plain = condition.dose == 1.0;
+    text += str_cat(first ? "" : "; ", plain ? "as they are" : dose_label(dose, condition), ": ",
                     share_text(sinks_behind(condition.text.sinks, dose.layer)),
                     first ? " of the heads, perplexity " : ", ",
                     number_text(condition.text.perplexity));

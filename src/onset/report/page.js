@@ -338,7 +338,10 @@ function draw(figure) {
   // Colour is logarithmic always: a heat map has no height to choose.
   figure.element.classList.toggle("flat", figure.state.flat);
   if (figure.heights) figure.heights.hidden = figure.state.flat;
-  if (plot.height) figure.element.style.height = plot.height + "px";
+  if (plot.height) {
+    figure.element.style.height = plot.height + "px";
+    plot.layout.height = plot.height;  // told, since plotly.js may look before the element has it
+  }
   if (printing) plot.layout.width = printedWidth;
   return Plotly.react(figure.element, plot.traces, plot.layout, {
     responsive: true, displaylogo: false, scrollZoom: false, displayModeBar: small() ? false : "hover",
