@@ -23,6 +23,10 @@ class KvCache {
   [[nodiscard]] const std::vector<std::int64_t>& ids() const { return ids_; }
   // Forgets the positions from `length` on.
   void truncate(std::int64_t length);
+  // A cache of its own with the first `length` positions, at most length().
+  [[nodiscard]] KvCache prefix_copy(std::int64_t length) const;
+  // Memory of the keys and values, the room to grow included.
+  [[nodiscard]] std::int64_t bytes() const;
 
   struct View {
     at::Tensor keys;    // [G, S, K], S = length() + new positions
@@ -33,6 +37,15 @@ class KvCache {
   View append(std::int64_t layer, const at::Tensor& keys, const at::Tensor& values);
   // What the layer holds; both undefined where it was never written.
   [[nodiscard]] View kept(std::int64_t layer) const;
+  // append() of one position, without a tensor in between: row `row` of contiguous keys [N, G, K]
+  // and values [N, G, V]. Where the layer then lies, until the next append.
+  struct Place {
+    const void* keys = nullptr;    // [G, capacity, K]
+    const void* values = nullptr;  // [G, capacity, V]
+    std::int64_t capacity = 0;
+  };
+  Place append_row(std::int64_t layer, const at::Tensor& keys, const at::Tensor& values,
+                   std::int64_t row);
   // After all layers: the tokens that were appended, and the length of the sequence that RoPE was
   // chosen for.
   void advance(std::span<const std::int64_t> ids, std::int64_t rope_length) {

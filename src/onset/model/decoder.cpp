@@ -161,6 +161,11 @@ at::Tensor Decoder::final_logits(const Pass& pass, const at::Tensor& hidden, Log
   return all && rows == LogitRows::last ? logits.index_select(0, chosen) : logits;
 }
 
+at::Tensor Decoder::logits_of(const at::Tensor& hidden) const {
+  return soft_cap(weights_.head(rms_norm(hidden, weights_.final_norm, config_.norm_eps)),
+                  config_.logit_softcap);
+}
+
 void Decoder::read_ahead(std::int64_t layer) const {
   if (options_.residency != Residency::streamed || layer >= config_.layer_count()) return;
   for (const TensorInfo* tensor : weights_.layers[static_cast<std::size_t>(layer)].tensors) {

@@ -67,6 +67,10 @@ class Decoder {
                                       const Hooks* hooks = nullptr,
                                       std::optional<std::int64_t> layers = std::nullopt) const;
 
+  // The logits [n, V] of rows of ForwardResult::hidden [n, D], without hooks: for callers that want
+  // other rows than LogitRows names, or long ones in parts.
+  [[nodiscard]] at::Tensor logits_of(const at::Tensor& hidden) const;
+
   [[nodiscard]] const ModelConfig& config() const { return config_; }
   [[nodiscard]] const ModelWeights& weights() const { return weights_; }
   [[nodiscard]] KvCache new_cache() const { return KvCache(config_.layer_count()); }
@@ -100,6 +104,10 @@ class Decoder {
                                   AttentionInput input) const;
   [[nodiscard]] at::Tensor attend_latents(const Pass& pass, std::int64_t layer,
                                           std::size_t sequence, const HeadStates& states) const;
+  // Of the sequences of one token that continue a cache, all at once: [N, H, V], the other rows
+  // undefined; an undefined tensor where each sequence has to be looked at by itself.
+  [[nodiscard]] at::Tensor attend_decoding(const Pass& pass, std::int64_t layer,
+                                           const HeadStates& states) const;
   [[nodiscard]] static bool all_alone(const Pass& pass, std::int64_t layer);
   void refuse_lost_edits(const Pass& pass, std::int64_t layer) const;
   [[nodiscard]] at::Tensor ffn(const Pass& pass, std::int64_t layer, const at::Tensor& input) const;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "onset/base/error.h"
+#include "onset/kernels/cached_attention.h"
 #include "onset/model/attention.h"
 #include "onset/model/decoder_pass.h"
 
@@ -22,6 +23,11 @@ at::Tensor halves(const at::Tensor& x) {
   pairs.back() = dim / 2;
   pairs.push_back(2);
   return x.reshape(pairs).transpose(-1, -2).flatten(-2);
+}
+
+// Whether the sequence is one token behind what its cache holds.
+bool continues_cache(const SequenceInput& input) {
+  return input.cache != nullptr && input.cache->length() > 0 && input.ids.size() == 1;
 }
 
 }  // namespace
@@ -199,6 +205,37 @@ at::Tensor Decoder::attend_latents(const Pass& pass, std::int64_t layer, std::si
   return at::bmm(latent_heads.transpose(0, 1), value_up.transpose(1, 2)).transpose(0, 1);
 }
 
+at::Tensor Decoder::attend_decoding(const Pass& pass, std::int64_t layer,
+                                    const HeadStates& states) const {
+  if (config_.has_latent_attention() || pass.wants(SiteKind::attn_scores, layer) ||
+      pass.wants(SiteKind::attn_probs, layer) || states.q.requires_grad()) {
+    return {};
+  }
+  const at::Tensor keys = states.k.contiguous();
+  const at::Tensor values = states.v.contiguous();
+  std::vector<CachedQuery> queries;
+  for (std::size_t s = 0; s < pass.sequences.size(); ++s) {
+    if (!continues_cache(pass.batch[s])) continue;
+    const SequenceRows& rows = pass.sequences[s];
+    const KvCache::Place kept = pass.batch[s].cache->append_row(layer, keys, values, rows.row);
+    queries.push_back({.row = rows.row,
+                       .keys = kept.keys,
+                       .values = kept.values,
+                       .capacity = kept.capacity,
+                       .length = rows.position + 1});
+  }
+  if (queries.empty()) return {};
+  at::Tensor out = at::empty({pass.rows, config_.heads, values.size(2)}, values.options());
+  attend_cached(states.q.contiguous(), queries,
+                {.groups = values.size(1),
+                 .value_dim = values.size(2),
+                 .window = config_.layers[static_cast<std::size_t>(layer)].sliding_window,
+                 .scale = config_.attention_scale,
+                 .softcap = config_.attention_softcap},
+                out);
+  return out;
+}
+
 // Whether every token sees itself alone: it takes its own value whole, whatever the score.
 bool Decoder::all_alone(const Pass& pass, std::int64_t layer) {
   if (pass.wants(SiteKind::attn_scores, layer) || pass.wants(SiteKind::attn_probs, layer)) {
@@ -217,9 +254,18 @@ at::Tensor Decoder::attention(const Pass& pass, std::int64_t layer, const at::Te
   heads.reserve(pass.sequences.size());
   const bool alone = all_alone(pass, layer);
   if (alone) heads.push_back(states.v.repeat_interleave(states.q.size(1) / states.v.size(1), 1));
-  for (std::size_t s = 0; !alone && s < pass.sequences.size(); ++s) {
+  const at::Tensor decoded = attend_decoding(pass, layer, states);
+  const bool all_decode = decoded.defined() &&
+                          pass.rows == static_cast<std::int64_t>(pass.sequences.size()) &&
+                          std::all_of(pass.batch.begin(), pass.batch.end(), continues_cache);
+  if (all_decode) heads.push_back(decoded);
+  for (std::size_t s = 0; !alone && !all_decode && s < pass.sequences.size(); ++s) {
     const SequenceRows& rows = pass.sequences[s];
     KvCache* cache = pass.batch[s].cache;
+    if (decoded.defined() && continues_cache(pass.batch[s])) {
+      heads.push_back(decoded.narrow(0, rows.row, 1));
+      continue;
+    }
     if (latent && cache != nullptr) {
       refuse_lost_edits(pass, layer);
       heads.push_back(attend_latents(pass, layer, s, states));
