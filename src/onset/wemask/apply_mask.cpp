@@ -26,8 +26,12 @@ std::vector<float> row_values(const at::Tensor& packed, std::int64_t row) {
 class MaskedNorm {
  public:
   MaskedNorm(const MaskSpec& spec, const Model& model, std::shared_ptr<const Kept> kept,
-             MaskObserver observer)
-      : spec_(spec), model_(model), kept_(std::move(kept)), observer_(std::move(observer)) {}
+             MaskObserver observer, MaskedSequences sequences)
+      : spec_(spec),
+        model_(model),
+        kept_(std::move(kept)),
+        observer_(std::move(observer)),
+        sequences_(std::move(sequences)) {}
 
   at::Tensor operator()(const SiteContext& context, const at::Tensor& normed) const {
     const std::vector<std::int64_t> rows = masked_rows(context);
@@ -58,7 +62,9 @@ class MaskedNorm {
  private:
   [[nodiscard]] std::vector<std::int64_t> masked_rows(const SiteContext& context) const {
     std::vector<std::int64_t> rows;
-    for (const SequenceRows& sequence : context.sequences) {
+    for (std::size_t s = 0; s < context.sequences.size(); ++s) {
+      if (sequences_ && !sequences_(s)) continue;
+      const SequenceRows& sequence = context.sequences[s];
       if (spec_.official_compat) {
         rows.push_back(sequence.row);
         continue;
@@ -74,20 +80,24 @@ class MaskedNorm {
           }
           break;
         case MaskTokens::massive:
-          for (std::int64_t row = sequence.row; row < sequence.row + sequence.count; ++row) {
-            if (is_massive(row)) rows.push_back(row);
-          }
+          add_massive(sequence, rows);
           break;
       }
     }
     return rows;
   }
 
-  // By the token's own state alone, so that what a token is given with does not matter.
-  [[nodiscard]] bool is_massive(std::int64_t row) const {
+  // By each token's own state alone, so that what a token is given with does not matter.
+  void add_massive(const SequenceRows& sequence, std::vector<std::int64_t>& rows) const {
     const at::Tensor dims = at::tensor(spec_.massive_dims, at::kLong);
-    return kept_->resid_pre[row].index_select(0, dims).abs().max().item<double>() >
-           spec_.massive_threshold;
+    const at::Tensor largest = kept_->resid_pre.narrow(0, sequence.row, sequence.count)
+                                   .index_select(1, dims)
+                                   .abs()
+                                   .amax(1);  // [T]
+    const at::Tensor found = largest.gt(spec_.massive_threshold).nonzero();
+    for (std::int64_t i = 0; i < found.size(0); ++i) {
+      rows.push_back(sequence.row + found[i].item<std::int64_t>());
+    }
   }
 
   [[nodiscard]] std::vector<std::int64_t> dims_of(const at::Tensor& normed, std::int64_t layer,
@@ -111,12 +121,13 @@ class MaskedNorm {
   const Model& model_;
   std::shared_ptr<const Kept> kept_;
   MaskObserver observer_;
+  MaskedSequences sequences_;
 };
 
 }  // namespace
 
-void add_mask(Hooks& hooks, const MaskSpec& spec, const Model& model,
-              const MaskObserver& observer) {
+void add_mask(Hooks& hooks, const MaskSpec& spec, const Model& model, const MaskObserver& observer,
+              const MaskedSequences& sequences) {
   SiteSet inputs(model.config().layer_count());
   SiteSet outputs(model.config().layer_count());
   for (std::int64_t layer = spec.from_layer; layer <= spec.to_layer; ++layer) {
@@ -134,7 +145,15 @@ void add_mask(Hooks& hooks, const MaskSpec& spec, const Model& model,
       return stream;
     });
   }
-  hooks.intervene(outputs, MaskedNorm(spec, model, kept, observer));
+  hooks.intervene(outputs, MaskedNorm(spec, model, kept, observer, sequences));
+}
+
+bool may_mask(const MaskSpec& spec, std::int64_t position, std::int64_t count) {
+  if (spec.official_compat || spec.tokens == MaskTokens::massive) return true;
+  if (spec.tokens == MaskTokens::first) return position == 0;
+  return std::any_of(spec.positions.begin(), spec.positions.end(), [&](std::int64_t masked) {
+    return masked >= position && masked < position + count;
+  });
 }
 
 }  // namespace onset

@@ -70,9 +70,16 @@ using MaskObserver =
     std::function<void(const SiteContext& context, std::int64_t row,
                        const std::vector<std::int64_t>& dims, std::span<const float> input)>;
 
+// Which sequences of a call a mask is for, by their index.
+using MaskedSequences = std::function<bool(std::size_t sequence)>;
+
 // Masks every pass that is run with the hooks; the model must outlive them. Add it before other
-// interventions at `attn_norm`, which then see what attention would.
+// interventions at `attn_norm`, which then see what attention would. Without `sequences` all of
+// them; the dims of official_compat are averaged over the masked sequences alone.
 void add_mask(Hooks& hooks, const MaskSpec& spec, const Model& model,
-              const MaskObserver& observer = {});
+              const MaskObserver& observer = {}, const MaskedSequences& sequences = {});
+// Whether the mask changes anything of a sequence's positions [position, position + count): with
+// tokens `first` nothing behind position 0.
+[[nodiscard]] bool may_mask(const MaskSpec& spec, std::int64_t position, std::int64_t count);
 
 }  // namespace onset
