@@ -179,15 +179,18 @@ std::string Decoder::decode(std::span<const TokenId> ids, const Vocabulary& voca
   return joined(tokens);
 }
 
+bool Decoder::is_byte(TokenId id, const Vocabulary& vocabulary) const {
+  bool fallback = kind == Kind::sentencepiece;
+  for (const auto& step : steps) fallback |= step.kind == DecoderStep::Kind::byte_fallback;
+  return fallback && byte_of_piece(vocabulary.bytes(id)) && !vocabulary.is_added(id);
+}
+
 std::string Decoder::piece_bytes(TokenId id, const Vocabulary& vocabulary) const {
   const std::string_view bytes = vocabulary.bytes(id);
   if (kind == Kind::byte_level) return std::string(bytes);
-  bool fallback = kind == Kind::sentencepiece;
-  for (const auto& step : steps) fallback |= step.kind == DecoderStep::Kind::byte_fallback;
-  const auto byte = byte_of_piece(bytes);
-  if (fallback && byte && !vocabulary.is_added(id)) {
+  if (is_byte(id, vocabulary)) {
     std::string one;
-    one += static_cast<char>(*byte);
+    one += static_cast<char>(*byte_of_piece(bytes));
     return one;
   }
   if (kind == Kind::sentencepiece) {

@@ -55,6 +55,8 @@ struct Decoder {
   // `ids` are in the vocabulary. Valid UTF-8.
   [[nodiscard]] std::string decode(std::span<const TokenId> ids,
                                    const Vocabulary& vocabulary) const;
+  // Whether the token is one byte of what byte fallback joins.
+  [[nodiscard]] bool is_byte(TokenId id, const Vocabulary& vocabulary) const;
   // The bytes of a token that stands inside a text.
   [[nodiscard]] std::string piece_bytes(TokenId id, const Vocabulary& vocabulary) const;
 };

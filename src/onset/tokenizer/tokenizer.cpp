@@ -71,6 +71,13 @@ std::optional<TokenId> Tokenizer::find(std::string_view piece) const {
 
 std::int64_t Tokenizer::vocabulary_size() const { return impl_->data.vocabulary.size(); }
 
+bool Tokenizer::contains(std::int64_t id) const { return impl_->data.vocabulary.contains(id); }
+
+bool Tokenizer::is_byte(TokenId id) const {
+  impl_->check(id);
+  return impl_->data.decoder.is_byte(id, impl_->data.vocabulary);
+}
+
 bool Tokenizer::is_special(TokenId id) const {
   return impl_->data.vocabulary.contains(id) && impl_->data.vocabulary.is_special(id);
 }

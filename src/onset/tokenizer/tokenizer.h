@@ -98,7 +98,11 @@ class Tokenizer {
   [[nodiscard]] std::optional<TokenId> find(std::string_view piece) const;
 
   [[nodiscard]] std::int64_t vocabulary_size() const;  // largest id + 1
+  [[nodiscard]] bool contains(std::int64_t id) const;
   [[nodiscard]] bool is_special(TokenId id) const;
+  // "<0x0A>" of a tokenizer that writes bytes outside its vocabulary with such tokens: what
+  // decode() makes of it depends on those beside it.
+  [[nodiscard]] bool is_byte(TokenId id) const;
   [[nodiscard]] const SpecialPolicy& special() const;
   // "BPE (byte level), pre-tokenizer qwen2, 151,643 pieces and 26 added": for inspect.
   [[nodiscard]] std::string description() const;
