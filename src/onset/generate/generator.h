@@ -44,13 +44,14 @@ struct GeneratedToken {
   double logprob = 0;          // see Draw; NaN for the first token of a prompt
   double sampled_logprob = 0;  // see Draw
   std::vector<TokenLogprob> top = {};
-  std::string bytes;  // of this token alone; may be part of a character
+  std::string bytes = {};  // of this token alone; may be part of a character
 };
 
 enum class FinishReason {
-  stop,       // an end token or a stop string
+  stop,       // an end token, which is among the tokens and not in the text, or a stop string
   length,     // max_new_tokens, or the model's context is full
   cancelled,  // by cancel()
+  failed,     // an error that concerns this request alone; GenerationUpdate::error says it
 };
 [[nodiscard]] std::string_view name_of(FinishReason reason);
 
@@ -62,6 +63,7 @@ struct GenerationUpdate {
   std::vector<GeneratedToken> tokens = {};
   std::string text = {};
   std::optional<FinishReason> finish = std::nullopt;
+  std::string error = {};  // with FinishReason::failed
   // With prompt_logprobs, in the first update of sample 0 alone.
   std::vector<GeneratedToken> prompt = {};
 };
@@ -104,10 +106,13 @@ class Generator {
   // no token, a token outside the vocabulary, a prompt as long as the context, a mask for another
   // model, sampling settings out of range.
   RequestId submit(GenerationRequest request, OnUpdate on_update);
-  // Ends it; its samples get a last update with FinishReason::cancelled. Unknown ids are ignored.
+  // Ends it; its samples get a last update with FinishReason::cancelled from the next step().
+  // Unknown ids are ignored.
   void cancel(RequestId id);
   // One forward pass: waiting requests join while there is room, prompts are computed in chunks,
-  // and every sample whose prompt is done gets a token. False when there was nothing to do.
+  // and every sample whose prompt is done gets a token. False when there was nothing to do. Logits
+  // that are NaN and a pass for which memory is short fail the requests concerned
+  // (FinishReason::failed) and no others; the generator can be used on.
   bool step();
 
   [[nodiscard]] GeneratorCounts counts() const;
@@ -122,6 +127,7 @@ struct Completion {
   std::vector<GeneratedToken> prompt;  // with prompt_logprobs
   std::string text;
   FinishReason finish = FinishReason::stop;
+  std::string error;  // with FinishReason::failed
 };
 
 // Runs the requests to their ends: [request][sample].

@@ -8,8 +8,9 @@
 
 namespace onset {
 
-// The steps in the order they are taken: bias and penalties on the logits, temperature, then the
-// limits, each over what the ones before it left: top-k, top-p, min-p.
+// The steps in the order they are taken: on the logits the bias, the repetition penalty, then the
+// frequency and presence penalties; temperature; then the limits, each over what the ones before it
+// left: top-k, top-p, min-p.
 struct SamplingOptions {
   // 0 takes the most likely token, the lowest id on ties; no random number is drawn.
   double temperature = 1.0;
@@ -40,8 +41,8 @@ struct DrawKey {
   std::uint64_t position = 0;  // of the token that is drawn, counted from the first generated one
 };
 
-// A number in [0, 1) with 53 random bits: the same on every machine (Philox 4x32-10, Salmon et al.
-// 2011, the key made from the seed and the counter from the rest).
+// A number in [0, 1) with 53 random bits: the same on every machine (philox.h, the key made from
+// the seed and the counter from the request and the low 32 bits of sample and position).
 [[nodiscard]] double uniform_draw(const DrawKey& key);
 
 struct TokenLogprob {
@@ -65,11 +66,13 @@ struct TokenHistory {
 };
 
 // Draws by the inverse of the cumulative distribution in the order of ids. `logits` are the V
-// values of one position. Throws a numeric error where no logit is finite.
+// values of one position; -infinity is a token that cannot come. Throws an input error where one is
+// NaN or +infinity, or none is finite.
 [[nodiscard]] Draw sample_token(std::span<const float> logits, const SamplingOptions& options,
                                 const TokenHistory& history, const DrawKey& key);
 
 // The `count` most likely tokens by the model alone, the most likely first, the lower id on ties.
+// Both throw as sample_token does.
 [[nodiscard]] std::vector<TokenLogprob> most_likely(std::span<const float> logits,
                                                     std::int64_t count);
 [[nodiscard]] double logprob_of(std::span<const float> logits, std::int64_t id);
