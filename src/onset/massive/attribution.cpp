@@ -206,7 +206,7 @@ EntryAttribution attribute(const Model& model, const BlockRow& row, std::int64_t
 std::vector<EntryAttribution> attribute_entries(const Model& model,
                                                 const std::vector<std::int64_t>& ids,
                                                 std::span<const EntryPlace> places,
-                                                std::int64_t top) {
+                                                std::int64_t top, const Hooks* interventions) {
   const ModelConfig& config = model.config();
   std::vector<BlockPlace> blocks;
   for (const EntryPlace& place : places) {
@@ -222,7 +222,7 @@ std::vector<EntryAttribution> attribute_entries(const Model& model,
   std::vector<EntryAttribution> results;
   if (blocks.empty()) return results;
   const c10::InferenceMode inference;
-  const std::vector<BlockRow> rows = capture_block_rows(model, ids, blocks);
+  const std::vector<BlockRow> rows = capture_block_rows(model, ids, blocks, interventions);
   for (std::size_t i = 0; i < places.size(); ++i) {
     results.push_back(attribute(model, rows[i], places[i].dim, top));
   }

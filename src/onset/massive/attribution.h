@@ -13,6 +13,7 @@
 
 namespace onset {
 
+class Hooks;
 class Model;
 
 // A term of a projection's sum: input_dim * weight.
@@ -86,11 +87,12 @@ struct EntryPlace {
   std::int64_t dim = 0;
 };
 
-// One pass over the prompt. `top`: how many neurons are listed. Throws a usage error for a place
-// that the model or the prompt does not have.
+// One pass over the prompt, edited by the interventions, if any. `top`: how many neurons are
+// listed. Throws a usage error for a place that the model or the prompt does not have.
 [[nodiscard]] std::vector<EntryAttribution> attribute_entries(const Model& model,
                                                               const std::vector<std::int64_t>& ids,
                                                               std::span<const EntryPlace> places,
-                                                              std::int64_t top = 10);
+                                                              std::int64_t top = 10,
+                                                              const Hooks* interventions = nullptr);
 
 }  // namespace onset

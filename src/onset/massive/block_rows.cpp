@@ -69,7 +69,8 @@ float BlockRow::value(SiteKind kind, std::int64_t dim) const {
 }
 
 std::vector<BlockRow> capture_block_rows(const Model& model, const std::vector<std::int64_t>& ids,
-                                         std::span<const BlockPlace> places) {
+                                         std::span<const BlockPlace> places,
+                                         const Hooks* interventions) {
   const c10::InferenceMode inference;
   const std::int64_t layers = model.config().layer_count();
   std::vector<BlockRow> rows;
@@ -81,7 +82,7 @@ std::vector<BlockRow> capture_block_rows(const Model& model, const std::vector<s
     for (const SiteKind kind : row_kinds) sites.add({kind, place.layer});
     last = std::max(last, place.layer);
   }
-  Hooks hooks(layers);
+  Hooks hooks = edited_as(interventions, layers);
   hooks.observe(sites, [&](const SiteContext& context, const at::Tensor& tensor) {
     for (BlockRow& row : rows) {
       if (row.layer != context.site.layer) continue;

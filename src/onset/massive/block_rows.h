@@ -14,6 +14,7 @@
 
 namespace onset {
 
+class Hooks;
 class Model;
 struct FfnWeights;
 
@@ -36,10 +37,11 @@ struct BlockPlace {
 };
 
 // One pass over the prompt up to the last block that is asked for; a row for each place, in their
-// order.
+// order. `interventions`: what edits the pass.
 [[nodiscard]] std::vector<BlockRow> capture_block_rows(const Model& model,
                                                        const std::vector<std::int64_t>& ids,
-                                                       std::span<const BlockPlace> places);
+                                                       std::span<const BlockPlace> places,
+                                                       const Hooks* interventions = nullptr);
 
 // One gated FFN as it acts on one token: its output is factor * (W_down product + bias). A dense
 // block has one; a mixture has the experts that the token is sent to and the shared expert.

@@ -70,7 +70,8 @@ Installer editing(const EntryChoice& entries, const EntryEdit& edit) {
 
 }  // namespace
 
-DoseResult run_doses(const Model& model, const DoseQuestion& question, const Log& log) {
+DoseResult run_doses(const Model& model, const DoseQuestion& question, const Log& log,
+                     const Hooks* interventions) {
   DoseResult result{.layer = question.entries.layer,
                     .dims = question.entries.dims,
                     .position = question.entries.position,
@@ -82,7 +83,8 @@ DoseResult run_doses(const Model& model, const DoseQuestion& question, const Log
                     .conditions = {}};
   const auto total = std::ssize(question.doses) + 4;
   const auto add = [&](std::string name, std::optional<double> dose, const Installer& install) {
-    result.conditions.push_back(run_condition(model, question, std::move(name), dose, install));
+    result.conditions.push_back(
+        run_condition(model, question, std::move(name), dose, behind(interventions, install)));
     log.step("doses", std::ssize(result.conditions), total);
   };
   for (const double dose : question.doses) {

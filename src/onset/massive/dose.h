@@ -65,7 +65,8 @@ struct DoseResult {
 [[nodiscard]] const DoseCondition* condition_of(const DoseResult& result, const std::string& name,
                                                 std::optional<double> dose = std::nullopt);
 
+// `interventions` edit the passes of every condition, before what the condition changes.
 [[nodiscard]] DoseResult run_doses(const Model& model, const DoseQuestion& question,
-                                   const Log& log = {});
+                                   const Log& log = {}, const Hooks* interventions = nullptr);
 
 }  // namespace onset

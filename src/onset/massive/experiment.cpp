@@ -12,6 +12,14 @@
 
 namespace onset {
 
+Installer behind(const Hooks* interventions, Installer condition) {
+  if (interventions == nullptr) return condition;
+  return [interventions, condition = std::move(condition)](Hooks& hooks) {
+    hooks.add_interventions(*interventions);
+    condition(hooks);
+  };
+}
+
 ExperimentText experiment_text(std::vector<std::int64_t> ids, const WindowOptions& windows,
                                std::int64_t length, std::int64_t most) {
   ExperimentText text;

@@ -20,6 +20,9 @@ class Model;
 // Adds the interventions of a condition to the hooks of one pass or more.
 using Installer = std::function<void(Hooks&)>;
 
+// The interventions, if any, and behind them those of a condition. They must outlive the installer.
+[[nodiscard]] Installer behind(const Hooks* interventions, Installer condition);
+
 // A text as the experiments use it.
 struct ExperimentText {
   std::vector<std::int64_t> ids;                   // for the perplexity, without BOS

@@ -22,6 +22,7 @@ struct Setting {
   const ExplainOptions& options;
   const ExplainTarget& target;
   const Log& log;
+  const Hooks* interventions;
   std::vector<Stage> stages = {};  // of the shown token
 
   [[nodiscard]] const TargetToken& shown() const { return target.tokens[target.shown]; }
@@ -48,7 +49,8 @@ std::vector<Stage> shown_stages(const Setting& setting) {
   const PromptScan& prompt = setting.shown_prompt();
   const std::int64_t token = setting.shown().token;
   if (!prompt.stages.empty() && prompt.stages.front().token == token) return prompt.stages;
-  return token_stages(setting.model, {prompt.text, prompt.ids}, token, setting.scan.options);
+  return token_stages(setting.model, {prompt.text, prompt.ids}, token, setting.scan.options,
+                      setting.interventions);
 }
 
 std::vector<StageAttribution> attribute_stages(const Setting& setting, bool falls_behind) {
@@ -60,7 +62,8 @@ std::vector<StageAttribution> attribute_stages(const Setting& setting, bool fall
     places.push_back({.layer = stage.layer, .token = stage.token, .dim = stage.dim});
   }
   std::vector<EntryAttribution> entries =
-      attribute_entries(setting.model, setting.shown_prompt().ids, places, setting.options.top);
+      attribute_entries(setting.model, setting.shown_prompt().ids, places, setting.options.top,
+                        setting.interventions);
   for (std::size_t i = 0; i < entries.size(); ++i) result[i].entry = std::move(entries[i]);
   return result;
 }
@@ -73,11 +76,13 @@ FfnResult explain_ffn(const Setting& setting) {
   for (const std::int64_t dim : setting.target.dims) {
     places.push_back({.layer = setting.target.layer, .token = token, .dim = dim});
   }
-  result.entries = attribute_entries(setting.model, ids, places, setting.options.top);
+  result.entries =
+      attribute_entries(setting.model, ids, places, setting.options.top, setting.interventions);
   result.stages = attribute_stages(setting, false);
-  result.super_weights = find_super_weights(setting.model, ids, {}, setting.log);
-  result.singular =
-      read_singular(setting.model, ids, setting.target.layer, token, setting.target.dims);
+  result.super_weights =
+      find_super_weights(setting.model, ids, {}, setting.log, setting.interventions);
+  result.singular = read_singular(setting.model, ids, setting.target.layer, token,
+                                  setting.target.dims, setting.interventions);
   return result;
 }
 
@@ -88,12 +93,13 @@ FallResult explain_fall(const Setting& setting) {
   result.last_layer = setting.model.config().layer_count() - 1;
   const c10::InferenceMode inference;
   const std::vector<BlockPlace> last{{.layer = result.last_layer, .token = setting.shown().token}};
-  result.last_largest = capture_block_rows(setting.model, setting.shown_prompt().ids, last)
-                            .front()
-                            .at(SiteKind::resid_post)
-                            .abs()
-                            .max()
-                            .item<double>();
+  result.last_largest =
+      capture_block_rows(setting.model, setting.shown_prompt().ids, last, setting.interventions)
+          .front()
+          .at(SiteKind::resid_post)
+          .abs()
+          .max()
+          .item<double>();
   return result;
 }
 
@@ -103,7 +109,7 @@ FactorialResult explain_factorial(const Setting& setting) {
   question.prompts = setting.prompts();
   question.text = setting.text;
   question.sinks = setting.sinks();
-  return run_factorial(setting.model, question, setting.log);
+  return run_factorial(setting.model, question, setting.log, setting.interventions);
 }
 
 // The largest entry of the shown token that is not among the dims.
@@ -111,10 +117,11 @@ std::int64_t control_dim(const Setting& setting) {
   const c10::InferenceMode inference;
   const std::vector<BlockPlace> place{
       {.layer = setting.target.layer, .token = setting.shown().token}};
-  at::Tensor sizes = capture_block_rows(setting.model, setting.shown_prompt().ids, place)
-                         .front()
-                         .at(SiteKind::resid_post)
-                         .abs();
+  at::Tensor sizes =
+      capture_block_rows(setting.model, setting.shown_prompt().ids, place, setting.interventions)
+          .front()
+          .at(SiteKind::resid_post)
+          .abs();
   for (const std::int64_t dim : setting.target.dims) sizes.select(0, dim).zero_();
   return sizes.argmax().item<std::int64_t>();
 }
@@ -124,8 +131,9 @@ bool attention_writes(const Setting& setting) {
   const c10::InferenceMode inference;
   const std::vector<BlockPlace> place{
       {.layer = setting.target.layer, .token = setting.shown().token}};
-  const BlockRow row =
-      std::move(capture_block_rows(setting.model, setting.shown_prompt().ids, place).front());
+  const BlockRow row = std::move(
+      capture_block_rows(setting.model, setting.shown_prompt().ids, place, setting.interventions)
+          .front());
   const std::int64_t dim = setting.target.dims.front();
   return std::fabs(row.value(SiteKind::attn_out, dim)) >
          std::fabs(row.value(SiteKind::ffn_out, dim));
@@ -144,7 +152,7 @@ DoseResult explain_dose(const Setting& setting) {
   question.control_position = question.sinks.key + 1;
   question.attention_writes = attention_writes(setting);
   question.text = *setting.text;
-  return run_doses(setting.model, question, setting.log);
+  return run_doses(setting.model, question, setting.log, setting.interventions);
 }
 
 // Whether the experiments on the text can edit the token: it stands in the samples for the sinks,
@@ -163,10 +171,10 @@ bool is_in_samples(const Setting& setting) {
 
 ExplainResult explain(const Model& model, const ScanResult& scan, const ExplainTarget& target,
                       const std::optional<ExperimentText>& text, const ExplainOptions& options,
-                      const Log& log) {
+                      const Log& log, const Hooks* interventions) {
   ExplainResult result;
   result.target = target;
-  Setting setting{model, scan, text, options, result.target, log};
+  Setting setting{model, scan, text, options, result.target, log, interventions};
   const ExplainParts& parts = options.parts;
   if (parts.ffn || parts.fall) setting.stages = shown_stages(setting);
   if (parts.norm) {
@@ -175,7 +183,7 @@ ExplainResult explain(const Model& model, const ScanResult& scan, const ExplainT
                                  .dims = result.target.dims,
                                  .prompts = setting.prompts(),
                                  .shown = result.target.shown},
-                                log);
+                                log, interventions);
   }
   if (parts.ffn) result.ffn = explain_ffn(setting);
   if (parts.factorial) result.factorial = explain_factorial(setting);
@@ -185,7 +193,7 @@ ExplainResult explain(const Model& model, const ScanResult& scan, const ExplainT
                                         {.layer = result.target.layer,
                                          .dims = result.target.dims,
                                          .threshold = result.target.threshold},
-                                        log);
+                                        log, interventions);
   }
   if (parts.dose && text && is_in_samples(setting)) result.dose = explain_dose(setting);
   return result;

@@ -19,6 +19,8 @@
 
 namespace onset {
 
+class Hooks;
+
 struct ExplainParts {
   bool norm = true;
   bool ffn = true;
@@ -96,12 +98,18 @@ struct ExplainResult {
 // and a usage error for a place that the model or every prompt lacks.
 [[nodiscard]] ExplainTarget choose_target(const Model& model, const ScanResult& scan,
                                           const ExplainOptions& options);
+// The same layer, tokens and dims in passes that the interventions edit, as they did those of
+// `scan`: what was read there is read again.
+[[nodiscard]] ExplainTarget same_target(const Model& model, const ScanResult& scan,
+                                        const ExplainTarget& target, const Hooks* interventions);
 
 // `scan` is of the same model, and `target` chosen from it. Without a text the factorial measures
-// the massive value alone, and there are no doses.
+// the massive value alone, and there are no doses. `interventions`: what edits all passes (its
+// observers are not called); then `scan` was made with them too, and `target` is of same_target.
 [[nodiscard]] ExplainResult explain(const Model& model, const ScanResult& scan,
                                     const ExplainTarget& target,
                                     const std::optional<ExperimentText>& text,
-                                    const ExplainOptions& options, const Log& log = {});
+                                    const ExplainOptions& options, const Log& log = {},
+                                    const Hooks* interventions = nullptr);
 
 }  // namespace onset

@@ -67,11 +67,12 @@ std::vector<TargetToken> choose_tokens(const ScanResult& scan, const ExplainOpti
 
 // States of the tokens after the layer, [D] each.
 std::vector<at::Tensor> target_states(const Model& model, const ScanResult& scan,
-                                      std::int64_t layer, const std::vector<TargetToken>& tokens) {
+                                      std::int64_t layer, const std::vector<TargetToken>& tokens,
+                                      const Hooks* interventions) {
   std::vector<at::Tensor> states;
   for (const TargetToken& token : tokens) {
     const std::vector<BlockPlace> place{{.layer = layer, .token = token.token}};
-    states.push_back(capture_block_rows(model, scan.prompts[token.prompt].ids, place)
+    states.push_back(capture_block_rows(model, scan.prompts[token.prompt].ids, place, interventions)
                          .front()
                          .at(SiteKind::resid_post)
                          .to(at::kDouble));
@@ -120,6 +121,26 @@ bool has_massive_entry(const ScanResult& scan, const ExplainTarget& target) {
   });
 }
 
+// What the states of the tokens and the scan say of the target.
+void read_target(const ScanResult& scan, const std::vector<at::Tensor>& states,
+                 ExplainTarget& target) {
+  target.mean.assign(target.dims.size(), 0.0);
+  std::vector<double> medians;
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    TargetToken& token = target.tokens[i];
+    token.values.clear();
+    for (std::size_t d = 0; d < target.dims.size(); ++d) {
+      token.values.push_back(states[i].select(0, target.dims[d]).item<double>());
+      target.mean[d] += token.values.back() / static_cast<double>(states.size());
+    }
+    medians.push_back(
+        scan.prompts[token.prompt].layers[static_cast<std::size_t>(target.layer)].median_abs);
+  }
+  target.massive = has_massive_entry(scan, target);
+  target.threshold =
+      std::max(scan.options.min_abs, scan.options.min_ratio * lower_median(std::move(medians)));
+}
+
 }  // namespace
 
 ExplainTarget choose_target(const Model& model, const ScanResult& scan,
@@ -136,30 +157,27 @@ ExplainTarget choose_target(const Model& model, const ScanResult& scan,
                               " is beyond every prompt whose ME layer is ", target.layer),
                       "give a longer prompt, or name the layer too: --layer N");
   }
-  const std::vector<at::Tensor> states = target_states(model, scan, target.layer, target.tokens);
+  const std::vector<at::Tensor> states =
+      target_states(model, scan, target.layer, target.tokens, nullptr);
   target.dims = options.dims.empty() ? choose_dims(scan, target, states[target.shown])
                                      : without_repeats(options.dims);
-  target.mean.assign(target.dims.size(), 0.0);
-  std::vector<double> medians;
-  bool same_position = true;
-  for (std::size_t i = 0; i < states.size(); ++i) {
-    TargetToken& token = target.tokens[i];
-    same_position = same_position && token.token == target.tokens.front().token;
-    for (std::size_t d = 0; d < target.dims.size(); ++d) {
-      token.values.push_back(states[i].select(0, target.dims[d]).item<double>());
-      target.mean[d] += token.values.back() / static_cast<double>(states.size());
-    }
-    medians.push_back(
-        scan.prompts[token.prompt].layers[static_cast<std::size_t>(target.layer)].median_abs);
-  }
+  const bool same_position = std::all_of(
+      target.tokens.begin(), target.tokens.end(),
+      [&](const TargetToken& token) { return token.token == target.tokens.front().token; });
   // Position 0 means the same in every text; another one only where it was named.
   if (same_position && (target.tokens.front().token == 0 || options.token)) {
     target.position = target.tokens.front().token;
   }
-  target.massive = has_massive_entry(scan, target);
-  target.threshold =
-      std::max(scan.options.min_abs, scan.options.min_ratio * lower_median(std::move(medians)));
+  read_target(scan, states, target);
   return target;
+}
+
+ExplainTarget same_target(const Model& model, const ScanResult& scan, const ExplainTarget& target,
+                          const Hooks* interventions) {
+  const c10::InferenceMode inference;
+  ExplainTarget again = target;
+  read_target(scan, target_states(model, scan, again.layer, again.tokens, interventions), again);
+  return again;
 }
 
 }  // namespace onset

@@ -86,8 +86,9 @@ double mean_log(const std::vector<double>& values) {
 }
 
 FactorialCell run_cell(const Model& model, const FactorialQuestion& question, double a,
-                       FfnChange ffn) {
-  const Installer install = factorial_cell(model, question.layer, a, ffn, question.cap);
+                       FfnChange ffn, const Hooks* interventions) {
+  const Installer install =
+      behind(interventions, factorial_cell(model, question.layer, a, ffn, question.cap));
   FactorialCell cell;
   cell.a = a;
   cell.ffn = ffn;
@@ -156,8 +157,8 @@ Installer factorial_cell(const Model& model, std::int64_t layer, double a, FfnCh
   };
 }
 
-FactorialResult run_factorial(const Model& model, const FactorialQuestion& question,
-                              const Log& log) {
+FactorialResult run_factorial(const Model& model, const FactorialQuestion& question, const Log& log,
+                              const Hooks* interventions) {
   FactorialResult result;
   result.layer = question.layer;
   result.cap = question.cap;
@@ -170,7 +171,7 @@ FactorialResult run_factorial(const Model& model, const FactorialQuestion& quest
   const auto total = std::ssize(levels) * std::ssize(changes);
   for (const double a : levels) {
     for (const FfnChange change : changes) {
-      result.cells.push_back(run_cell(model, question, a, change));
+      result.cells.push_back(run_cell(model, question, a, change, interventions));
       log.step("factorial cells", std::ssize(result.cells), total);
     }
   }

@@ -72,8 +72,10 @@ struct FactorialResult {
 
 // Medians are over the tokens of each sequence (the lower of two middle ones); in mixtures those of
 // the product are over the rows of the pass that are sent to one expert.
+// `interventions` edit the passes of every cell, before what the cell changes.
 [[nodiscard]] FactorialResult run_factorial(const Model& model, const FactorialQuestion& question,
-                                            const Log& log = {});
+                                            const Log& log = {},
+                                            const Hooks* interventions = nullptr);
 
 // The interventions of one cell.
 [[nodiscard]] Installer factorial_cell(const Model& model, std::int64_t layer, double a,

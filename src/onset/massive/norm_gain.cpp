@@ -264,13 +264,13 @@ class LayerAnalyser {
 };
 
 void collect(const Model& model, const NormQuestion& question, const Log& log,
-             NormCollector& collector) {
+             const Hooks* interventions, NormCollector& collector) {
   const c10::InferenceMode inference;
   const std::int64_t layers = model.config().layer_count();
   SiteSet sites(layers);
   sites.add_all_layers(SiteKind::resid_pre);
   sites.add_all_layers(SiteKind::resid_mid);
-  Hooks hooks(layers);
+  Hooks hooks = edited_as(interventions, layers);
   hooks.observe(sites, [&](const SiteContext& context, const at::Tensor& tensor) {
     collector.observe(context, tensor);
     log.step("norms", context.site.layer + 1, layers);
@@ -289,9 +289,10 @@ void collect(const Model& model, const NormQuestion& question, const Log& log,
 
 }  // namespace
 
-NormResult analyse_norms(const Model& model, const NormQuestion& question, const Log& log) {
+NormResult analyse_norms(const Model& model, const NormQuestion& question, const Log& log,
+                         const Hooks* interventions) {
   NormCollector collector(model, question);
-  collect(model, question, log, collector);
+  collect(model, question, log, interventions, collector);
   NormResult result;
   for (std::int64_t layer = 0; layer < model.config().layer_count(); ++layer) {
     const LayerWeights& weights = model.decoder().weights().layers[static_cast<std::size_t>(layer)];

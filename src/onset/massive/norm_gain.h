@@ -11,6 +11,7 @@
 
 namespace onset {
 
+class Hooks;
 class Model;
 
 // How the energy p_d = n_d^2 / sum n^2 of one vector is spread over its dims.
@@ -116,6 +117,6 @@ struct NormResult {
 
 // One pass over the prompts, all layers.
 [[nodiscard]] NormResult analyse_norms(const Model& model, const NormQuestion& question,
-                                       const Log& log = {});
+                                       const Log& log = {}, const Hooks* interventions = nullptr);
 
 }  // namespace onset

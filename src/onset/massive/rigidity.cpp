@@ -162,7 +162,7 @@ StateKeeper run_passes(const Model& model, const std::vector<RigidityPrompt>& pr
     lengths.push_back(static_cast<std::int64_t>(prompt.ids.size()));
   const auto ranges = divide(lengths);
   std::int64_t done = 0;
-  Hooks hooks = interventions != nullptr ? interventions->without_observers() : Hooks(layers);
+  Hooks hooks = edited_as(interventions, layers);
   hooks.observe(sites, [&](const SiteContext& context, const at::Tensor& tensor) {
     keeper.see(context, tensor);
     if (context.site.kind == SiteKind::resid_post) {

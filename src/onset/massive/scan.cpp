@@ -268,7 +268,7 @@ void require_expert(const ModelConfig& config, const ExpertId& asked) {
 double LayerStatistics::ratio() const { return over_median(largest.value, median_abs); }
 
 ScanResult scan(const Model& model, const std::vector<ScanPrompt>& prompts,
-                const ScanOptions& options, const Log& log) {
+                const ScanOptions& options, const Log& log, const Hooks* interventions) {
   if (prompts.empty()) throw usage_error("scan needs at least one prompt");
   for (std::size_t p = 0; p < prompts.size(); ++p) {
     if (prompts[p].ids.empty()) {
@@ -276,7 +276,8 @@ ScanResult scan(const Model& model, const std::vector<ScanPrompt>& prompts,
     }
   }
   for (const ExpertId& off : options.without_experts) require_expert(model.config(), off);
-  const std::vector<PromptTrace> traces = trace_prompts(model, prompts, options, log);
+  const std::vector<PromptTrace> traces =
+      trace_prompts(model, prompts, options, log, interventions);
   ScanResult result;
   result.options = options;
   std::vector<std::optional<std::int64_t>> firsts;

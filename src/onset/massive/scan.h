@@ -13,6 +13,7 @@
 
 namespace onset {
 
+class Hooks;
 class Model;
 
 enum class ScanRule { absolute, relative };
@@ -146,14 +147,18 @@ struct ScanPrompt {
 };
 
 // Runs the prompts through the model's blocks (the head is not needed) and analyses them.
+// `interventions`: what edits the passes (its observers are not called), for a masked run beside an
+// unmasked one.
 // Throws a usage error for an empty prompt and for an expert that the model does not have, and an
 // input error for an id outside the vocabulary.
 [[nodiscard]] ScanResult scan(const Model& model, const std::vector<ScanPrompt>& prompts,
-                              const ScanOptions& options, const Log& log = {});
+                              const ScanOptions& options, const Log& log = {},
+                              const Hooks* interventions = nullptr);
 
 // The stages of any token of a prompt: of PromptScan::stages, which are those of the token with the
 // largest entry, for another one. One pass.
 [[nodiscard]] std::vector<Stage> token_stages(const Model& model, const ScanPrompt& prompt,
-                                              std::int64_t token, const ScanOptions& options);
+                                              std::int64_t token, const ScanOptions& options,
+                                              const Hooks* interventions = nullptr);
 
 }  // namespace onset

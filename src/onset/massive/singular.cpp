@@ -73,17 +73,17 @@ const FfnModule* module_named(const std::vector<FfnModule>& modules, const std::
 
 SingularReading read_singular(const Model& model, const std::vector<std::int64_t>& ids,
                               std::int64_t layer, std::int64_t token,
-                              const std::vector<std::int64_t>& dims) {
+                              const std::vector<std::int64_t>& dims, const Hooks* interventions) {
   const c10::InferenceMode inference;
   const std::vector<EntryPlace> place{{.layer = layer, .token = token, .dim = dims.front()}};
-  const EntryAttribution entry = attribute_entries(model, ids, place, 1).front();
+  const EntryAttribution entry = attribute_entries(model, ids, place, 1, interventions).front();
   const auto writer = std::max_element(
       entry.modules.begin(), entry.modules.end(), [](const auto& a, const auto& b) {
         return std::fabs(a.contribution) < std::fabs(b.contribution);
       });
   std::vector<BlockPlace> places;
   for (std::int64_t t = 0; t < std::ssize(ids); ++t) places.push_back({.layer = layer, .token = t});
-  const std::vector<BlockRow> rows = capture_block_rows(model, ids, places);
+  const std::vector<BlockRow> rows = capture_block_rows(model, ids, places, interventions);
 
   SingularReading result;
   result.layer = layer;

@@ -84,7 +84,7 @@ SinksResult measure_sinks(const Model& model, std::span<const std::vector<std::i
   const auto ranges = divide(lengths);
 
   SinkMeter meter(model.config(), options);
-  Hooks hooks = interventions != nullptr ? interventions->without_observers() : Hooks(layers);
+  Hooks hooks = edited_as(interventions, layers);
   meter.observe(hooks);
   SiteSet ends(layers);
   ends.add_all_layers(SiteKind::resid_post);

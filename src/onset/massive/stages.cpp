@@ -57,8 +57,9 @@ std::vector<Stage> find_stages(const PromptTrace& trace, std::int64_t token, dou
 }
 
 std::vector<Stage> token_stages(const Model& model, const ScanPrompt& prompt, std::int64_t token,
-                                const ScanOptions& options) {
-  return find_stages(trace_prompts(model, {prompt}, options, {}).front(), token, options.min_abs);
+                                const ScanOptions& options, const Hooks* interventions) {
+  const auto traces = trace_prompts(model, {prompt}, options, {}, interventions);
+  return find_stages(traces.front(), token, options.min_abs);
 }
 
 }  // namespace onset

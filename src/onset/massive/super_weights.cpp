@@ -62,15 +62,15 @@ SiteSet all_layers(std::int64_t layers, std::initializer_list<SiteKind> kinds) {
 // the output, and of each layer the module with the largest output stays.
 class Look {
  public:
-  Look(const Model& model, const std::vector<SuperWeight>& removed)
-      : model_(model), removed_(removed) {}
+  Look(const Model& model, const std::vector<SuperWeight>& removed, const Hooks* interventions)
+      : model_(model), removed_(removed), interventions_(interventions) {}
 
   std::vector<DownSpike> run(const std::vector<std::int64_t>& ids) {
     const std::int64_t layers = model_.config().layer_count();
     const SiteKind dense = model_.config().post_norms ? SiteKind::ffn_raw : SiteKind::ffn_out;
     // In a mixture `dense` is the sum of all experts: no module's own output.
     const SiteSet outputs = all_layers(layers, {dense, SiteKind::expert_out, SiteKind::shared_out});
-    Hooks hooks(layers);
+    Hooks hooks = edited_as(interventions_, layers);
     hooks.observe(all_layers(layers, {SiteKind::ffn_norm, SiteKind::router_experts,
                                       SiteKind::router_weights, SiteKind::resid_mid}),
                   [&](const SiteContext& context, const at::Tensor& tensor) {
@@ -183,6 +183,7 @@ class Look {
 
   const Model& model_;
   const std::vector<SuperWeight>& removed_;
+  const Hooks* interventions_;
   std::vector<DownSpike> spikes_;
   std::map<SiteKind, at::Tensor> states_;  // of the block that runs
   // The module that runs.
@@ -224,14 +225,15 @@ std::optional<SuperWeight> choose(const Model& model, const std::vector<DownSpik
 }  // namespace
 
 SuperWeightResult find_super_weights(const Model& model, const std::vector<std::int64_t>& ids,
-                                     const SuperWeightOptions& options, const Log& log) {
+                                     const SuperWeightOptions& options, const Log& log,
+                                     const Hooks* interventions) {
   const c10::InferenceMode inference;
   SuperWeightResult result;
   result.options = options;
   std::vector<SuperWeight> removed;
   while (std::ssize(result.looks) < options.looks) {
     SuperWeightLook look;
-    look.layers = Look(model, removed).run(ids);
+    look.layers = Look(model, removed, interventions).run(ids);
     look.found = choose(model, look.layers, options.threshold);
     const std::optional<SuperWeight> found = look.found;
     result.looks.push_back(std::move(look));

@@ -13,6 +13,7 @@
 
 namespace onset {
 
+class Hooks;
 class Model;
 
 // One layer's down projection in one pass (in a mixture: that of the expert with the largest
@@ -63,7 +64,8 @@ struct SuperWeightResult {
 [[nodiscard]] SuperWeightResult find_super_weights(const Model& model,
                                                    const std::vector<std::int64_t>& ids,
                                                    const SuperWeightOptions& options = {},
-                                                   const Log& log = {});
+                                                   const Log& log = {},
+                                                   const Hooks* interventions = nullptr);
 
 // A block's down projection as a matrix: its two largest singular values, and how far one token's
 // output lies along the first left singular vector (|cosine|; before a post-norm).
@@ -83,6 +85,7 @@ struct SingularReading {
 [[nodiscard]] SingularReading read_singular(const Model& model,
                                             const std::vector<std::int64_t>& ids,
                                             std::int64_t layer, std::int64_t token,
-                                            const std::vector<std::int64_t>& dims);
+                                            const std::vector<std::int64_t>& dims,
+                                            const Hooks* interventions = nullptr);
 
 }  // namespace onset

@@ -140,7 +140,8 @@ class Tracer {
 };
 
 void trace_group(const Model& model, std::span<const ScanPrompt> prompts, std::size_t first_prompt,
-                 const ScanOptions& options, const Log& log, std::span<PromptTrace> traces) {
+                 const ScanOptions& options, const Log& log, const Hooks* interventions,
+                 std::span<PromptTrace> traces) {
   const c10::InferenceMode inference;
   const std::int64_t layers = model.config().layer_count();
   std::vector<SequenceInput> batch;
@@ -152,7 +153,7 @@ void trace_group(const Model& model, std::span<const ScanPrompt> prompts, std::s
                               SiteKind::shared_out, SiteKind::ffn_out, SiteKind::resid_post}) {
     sites.add_all_layers(kind);
   }
-  Hooks hooks(layers);
+  Hooks hooks = edited_as(interventions, layers);
   switch_off(hooks, options.without_experts);
   hooks.observe(sites, [&](const SiteContext& context, const at::Tensor& tensor) {
     tracer.observe(context, tensor);
@@ -167,7 +168,8 @@ void trace_group(const Model& model, std::span<const ScanPrompt> prompts, std::s
 }  // namespace
 
 std::vector<PromptTrace> trace_prompts(const Model& model, const std::vector<ScanPrompt>& prompts,
-                                       const ScanOptions& options, const Log& log) {
+                                       const ScanOptions& options, const Log& log,
+                                       const Hooks* interventions) {
   std::vector<PromptTrace> traces(prompts.size());
   std::vector<std::int64_t> lengths;
   for (const ScanPrompt& prompt : prompts) {
@@ -176,7 +178,7 @@ std::vector<PromptTrace> trace_prompts(const Model& model, const std::vector<Sca
   for (const PromptRange& range : divide(lengths)) {
     const std::size_t count = range.end - range.begin;
     trace_group(model, std::span(prompts).subspan(range.begin, count), range.begin, options, log,
-                std::span(traces).subspan(range.begin, count));
+                interventions, std::span(traces).subspan(range.begin, count));
   }
   return traces;
 }

@@ -49,6 +49,7 @@ inline constexpr std::int64_t entry_list_limit = 4096;
 // Throws an input error when a state holds NaN or infinity, naming prompt, layer, token and dim.
 [[nodiscard]] std::vector<PromptTrace> trace_prompts(const Model& model,
                                                      const std::vector<ScanPrompt>& prompts,
-                                                     const ScanOptions& options, const Log& log);
+                                                     const ScanOptions& options, const Log& log,
+                                                     const Hooks* interventions = nullptr);
 
 }  // namespace onset

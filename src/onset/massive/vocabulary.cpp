@@ -27,13 +27,14 @@ void require_finite(float largest, std::int64_t id, std::int64_t layer) {
 }
 
 // M and its dim of every id.
-std::vector<VocabularyToken> measure(const Model& model, std::int64_t layer, const Log& log) {
+std::vector<VocabularyToken> measure(const Model& model, std::int64_t layer, const Log& log,
+                                     const Hooks* interventions) {
   const c10::InferenceMode inference;
   const std::int64_t vocabulary = model.config().vocabulary;
   std::vector<VocabularyToken> tokens;
   SiteSet sites(model.config().layer_count());
   sites.add({SiteKind::resid_post, layer});
-  Hooks hooks(model.config().layer_count());
+  Hooks hooks = edited_as(interventions, model.config().layer_count());
   hooks.observe(sites, [&](const SiteContext&, const at::Tensor& state) {
     auto [largest, dims] = state.abs().max(1);
     largest = largest.to(at::kFloat).contiguous();
@@ -75,8 +76,8 @@ void fill_histogram(const std::vector<VocabularyToken>& sorted, VocabularyResult
 }  // namespace
 
 VocabularyResult scan_vocabulary(const Model& model, const VocabularyQuestion& question,
-                                 const Log& log) {
-  std::vector<VocabularyToken> tokens = measure(model, question.layer, log);
+                                 const Log& log, const Hooks* interventions) {
+  std::vector<VocabularyToken> tokens = measure(model, question.layer, log, interventions);
   VocabularyResult result;
   result.layer = question.layer;
   result.threshold = question.threshold;

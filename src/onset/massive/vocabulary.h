@@ -8,6 +8,7 @@
 
 namespace onset {
 
+class Hooks;
 class Model;
 
 struct VocabularyQuestion {
@@ -45,6 +46,7 @@ struct VocabularyResult {
 // Throws an input error for an id whose state holds NaN or infinity.
 [[nodiscard]] VocabularyResult scan_vocabulary(const Model& model,
                                                const VocabularyQuestion& question,
-                                               const Log& log = {});
+                                               const Log& log = {},
+                                               const Hooks* interventions = nullptr);
 
 }  // namespace onset

@@ -114,7 +114,8 @@ void describe_file(FileSink& sink, const Model& model, const SiteSet& sites) {
 
 CaptureSummary capture(const Model& model, const std::vector<std::vector<std::int64_t>>& prompts,
                        const SiteSet& sites, const std::filesystem::path& path, const Log& log,
-                       const std::map<std::string, std::string>& metadata) {
+                       const std::map<std::string, std::string>& metadata,
+                       const Hooks* interventions) {
   if (prompts.empty()) throw usage_error("capture needs at least one prompt");
   std::vector<std::int64_t> lengths;
   for (const auto& ids : prompts) {
@@ -136,7 +137,7 @@ CaptureSummary capture(const Model& model, const std::vector<std::vector<std::in
       batch.push_back({.ids = prompts[p], .cache = nullptr});
       sink.add(str_cat(p, ".ids"), DType::i64, at::tensor(prompts[p], at::kLong));
     }
-    Hooks hooks(model.config().layer_count());
+    Hooks hooks = edited_as(interventions, model.config().layer_count());
     hooks.observe(sites, [&](const SiteContext& context, const at::Tensor& tensor) {
       check.see(context, tensor);
       write_site(sink, range.begin, context, tensor);

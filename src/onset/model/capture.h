@@ -12,6 +12,7 @@
 
 namespace onset {
 
+class Hooks;
 class Model;
 
 struct CaptureSummary {
@@ -25,9 +26,11 @@ struct CaptureSummary {
 // are absent where a prompt has none. Tensors go to disk as they are made, so memory
 // is that of a forward pass; the file appears under its name when all is written. Metadata: format
 // "onset.capture.1", architecture, compute and the list of sites, and what `metadata` holds.
+// `interventions` edit the passes; what is written is what they leave.
 // Throws a usage error for a prompt without tokens.
 CaptureSummary capture(const Model& model, const std::vector<std::vector<std::int64_t>>& prompts,
                        const SiteSet& sites, const std::filesystem::path& path, const Log& log = {},
-                       const std::map<std::string, std::string>& metadata = {});
+                       const std::map<std::string, std::string>& metadata = {},
+                       const Hooks* interventions = nullptr);
 
 }  // namespace onset

@@ -19,8 +19,12 @@ void Hooks::intervene(const SiteSet& sites, Intervention intervention) {
 
 Hooks Hooks::without_observers() const {
   Hooks hooks(wanted_.layer_count());
-  for (const auto& [sites, intervention] : interventions_) hooks.intervene(sites, intervention);
+  hooks.add_interventions(*this);
   return hooks;
+}
+
+void Hooks::add_interventions(const Hooks& other) {
+  for (const auto& [sites, intervention] : other.interventions_) intervene(sites, intervention);
 }
 
 bool Hooks::edits(SiteId site) const {
@@ -43,6 +47,12 @@ at::Tensor Hooks::run(const SiteContext& context, at::Tensor tensor) const {
     if (sites.contains(context.site)) observer(context, tensor);
   }
   return tensor;
+}
+
+Hooks edited_as(const Hooks* interventions, std::int64_t layer_count) {
+  Hooks hooks(layer_count);
+  if (interventions != nullptr) hooks.add_interventions(*interventions);
+  return hooks;
 }
 
 void switch_off(Hooks& hooks, std::span<const ExpertId> experts) {

@@ -49,6 +49,8 @@ class Hooks {
   void intervene(const SiteSet& sites, Intervention intervention);
 
   [[nodiscard]] std::int64_t layer_count() const { return wanted_.layer_count(); }
+  // The interventions of `other`, behind those that are here; its observers stay out.
+  void add_interventions(const Hooks& other);
   // The interventions alone, for a pass whose states nobody is to see.
   [[nodiscard]] Hooks without_observers() const;
 
@@ -64,6 +66,9 @@ class Hooks {
   std::vector<std::pair<SiteSet, Intervention>> interventions_;
   std::vector<std::pair<SiteSet, Observer>> observers_;
 };
+
+// Hooks for one pass more with the interventions of those given, if any, and without an observer.
+[[nodiscard]] Hooks edited_as(const Hooks* interventions, std::int64_t layer_count);
 
 // The expert adds nothing: the router chooses as before, and the other experts of its tokens keep
 // their weights. (A router logit of -infinity instead gives its place to the next expert.)

@@ -156,4 +156,10 @@ bool may_mask(const MaskSpec& spec, std::int64_t position, std::int64_t count) {
   });
 }
 
+std::shared_ptr<const Hooks> masking(const MaskSpec& spec, const Model& model) {
+  auto hooks = std::make_shared<Hooks>(model.config().layer_count());
+  add_mask(*hooks, spec, model);
+  return hooks;
+}
+
 }  // namespace onset

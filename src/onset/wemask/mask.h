@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -81,5 +82,8 @@ void add_mask(Hooks& hooks, const MaskSpec& spec, const Model& model,
 // Whether the mask changes anything of a sequence's positions [position, position + count): with
 // tokens `first` nothing behind position 0.
 [[nodiscard]] bool may_mask(const MaskSpec& spec, std::int64_t position, std::int64_t count);
+
+// The mask as hooks of its own, for analyses that take interventions. The model must outlive them.
+[[nodiscard]] std::shared_ptr<const Hooks> masking(const MaskSpec& spec, const Model& model);
 
 }  // namespace onset
