@@ -8,12 +8,15 @@
 #include <utility>
 
 #include "inputs.h"
+#include "mask_option.h"
+#include "masked.h"
 #include "model_json.h"
 #include "onset/base/error.h"
 #include "onset/base/strings.h"
 #include "onset/checkpoint/safetensors.h"
 #include "onset/model/model.h"
 #include "onset/model/runtime.h"
+#include "onset/wemask/mask.h"
 #include "options.h"
 #include "output.h"
 #include "prompts.h"
@@ -29,6 +32,7 @@ struct CaptureOptions {
   bool json = false;
   bool quiet = false;
   PromptOptions prompts;
+  MaskFileOptions mask;
   ComputeOptions compute;
 
   void declare(CommandLine& line);
@@ -57,6 +61,7 @@ void CaptureOptions::declare(CommandLine& line) {
   line.path(output, "-o,--output", "FILE",
             "the safetensors file to write, which appears when it is complete; must be given");
   prompts.declare(line);
+  mask.declare(line);
   compute.declare(line);
   line.group("Output");
   line.toggle(json, "--json", "say what was written as JSON");
@@ -65,9 +70,12 @@ void CaptureOptions::declare(CommandLine& line) {
                "the residual stream after every layer");
   line.example("onset capture MODEL --sites 'layers.3-5.attn_probs,logits' --ids 1,5,9 -o a.st",
                "attention probabilities of three layers, and the logits");
+  line.example("onset capture MODEL --wemask wemask.json --prompt Hello -o masked.st",
+               "the masked states, and only these; the file's metadata hold the mask");
   line.note(
       "Tensors are float32 without a batch dimension, named PROMPT.SITE (0.layers.3.resid_post), "
-      "and the ids int64, PROMPT.ids. " +
+      "and the ids int64, PROMPT.ids. With --wemask all of them are of the masked run: run it once "
+      "more without for the others. " +
       site_names());
 }
 
@@ -112,6 +120,7 @@ void note_absent_experts(const SiteSet& sites, std::size_t prompts, const std::s
 
 struct Captured {
   OrderedJson model;
+  std::optional<MaskSpec> mask;
   std::vector<std::string> sites;
   std::vector<EncodedPrompt> prompts;
   CaptureSummary summary;
@@ -124,6 +133,7 @@ Captured capture_model(const std::string& path, const std::vector<PromptSource>&
   const auto& config = model.config();
   const auto sites = SiteSet::parse(options.sites, config);
   Captured captured{.model = model_json(model.config(), model.checkpoint()),
+                    .mask = mask_for(options.mask, model, console.log()),
                     .sites = {},
                     .prompts = {},
                     .summary = {}};
@@ -143,15 +153,22 @@ Captured capture_model(const std::string& path, const std::vector<PromptSource>&
   } else {
     console.warn("the texts of the prompts are too long for the file's header and are left out");
   }
-  captured.summary = capture(model, ids, sites, options.output, console.log(), metadata);
+  if (captured.mask) metadata["wemask"] = wemask_json(captured.mask).dump();
+  const auto masked = captured.mask ? masking(*captured.mask, model) : nullptr;
+  captured.summary =
+      capture(model, ids, sites, options.output, console.log(), metadata, masked.get());
   note_absent_experts(sites, ids.size(), options.output, console);
   return captured;
 }
 
 OrderedJson captured_json(const Captured& captured, OrderedJson run) {
-  return {{"run", std::move(run)},           {"model", captured.model},
-          {"sites", captured.sites},         {"tensors", captured.summary.tensors},
-          {"bytes", captured.summary.bytes}, {"prompts", prompts_json(captured.prompts, true)}};
+  return {{"run", std::move(run)},
+          {"model", captured.model},
+          {"wemask", wemask_json(captured.mask)},
+          {"sites", captured.sites},
+          {"tensors", captured.summary.tensors},
+          {"bytes", captured.summary.bytes},
+          {"prompts", prompts_json(captured.prompts, true)}};
 }
 
 void check(const CaptureOptions& options) {
@@ -179,7 +196,10 @@ int run_capture(const Invocation& invocation) {
   if (!line.parse()) return print_help(line);
   const auto model = single_model(line, "capture");
   check(options);
-  refuse_overwriting("-o", options.output, {.models = {model}, .files = options.prompts.jsonl});
+  options.mask.check();
+  InputPaths inputs{.models = {model}, .files = options.prompts.jsonl};
+  if (options.mask.given()) inputs.files.push_back(options.mask.path);
+  refuse_overwriting("-o", options.output, inputs);
   const auto sources = read_prompts(options.prompts);
   spin_briefly();
   keep_freed_memory();
@@ -191,6 +211,7 @@ int run_capture(const Invocation& invocation) {
     auto run = run_json(invocation);
     add_compute(run, options.compute);
     run["paths"] = {{"model", valid_utf8(model)}, {"output", valid_utf8(options.output)}};
+    add_mask_path(run, options.mask.path);
     writer.write(json_document(captured_json(captured, std::move(run))));
   } else {
     writer.write(str_cat(counted(captured.summary.tensors, "tensor"), ", ",

@@ -10,6 +10,8 @@
 #include "explain_report.h"
 #include "explain_text.h"
 #include "inputs.h"
+#include "mask_option.h"
+#include "masked.h"
 #include "model_json.h"
 #include "onset/base/error.h"
 #include "onset/base/strings.h"
@@ -32,6 +34,7 @@ struct ExplainVerbOptions {
   ExperimentTextOptions text;
   ScanOptions scan;
   PromptOptions prompts;
+  MaskFileOptions mask;
   ComputeOptions compute;
   OutputOptions output;
 
@@ -59,6 +62,7 @@ void ExplainVerbOptions::declare(CommandLine& line) {
               "relative leaves out the absolute threshold and asks that the entry last for a "
               "quarter of the layers");
   prompts.declare(line);
+  mask.declare(line);
   compute.declare(line);
   output.declare(line);
   line.example("onset explain MODEL", "what scan finds, on eight short built-in texts");
@@ -66,6 +70,8 @@ void ExplainVerbOptions::declare(CommandLine& line) {
   line.example("onset explain MODEL --layer 2 --token 0 --dim 507", "another layer");
   line.example("onset explain MODEL --text wiki.txt --json -o explain.json",
                "the experiments on a text of yours, every number as JSON");
+  line.example("onset explain MODEL --wemask wemask.json --only fall,dose",
+               "masked beside unmasked, of these parts");
   line.note(
       "The six parts: the gain of the norm before the FFN; the neurons, super weights and singular "
       "vectors; norm and FFN in a factorial experiment; the fall in the last layers; every "
@@ -112,6 +118,7 @@ Explanation explain_model(const std::string& path, const std::vector<PromptSourc
   const auto model = Model::open(
       path, {.compute = options.compute.compute, .residency = Residency::resident}, log);
   Explanation explanation;
+  explanation.mask = mask_for(options.mask, model, log);
   explanation.path = path;
   explanation.model = model_json(model.config(), model.checkpoint());
   PromptEncoder encoder(path, options.prompts, model.config(), log);
@@ -129,6 +136,7 @@ Explanation explain_model(const std::string& path, const std::vector<PromptSourc
     text = experiment_text_of(options.text, model, encoder, log, explanation);
   }
   explanation.result = explain(model, explanation.scan, target, text, wanted, log);
+  if (explanation.mask) explain_under_mask(model, text, wanted, log, explanation);
   name_vocabulary(encoder, explanation);
   return explanation;
 }
@@ -147,8 +155,10 @@ int run_explain(const Invocation& invocation) {
   const auto path = single_model(line, "explain");
   const auto wanted = library_options(options);
   options.text.check();
+  options.mask.check();
   InputPaths inputs{.models = {path}, .files = options.prompts.jsonl};
   if (!options.text.file.empty()) inputs.files.push_back(options.text.file);
+  if (options.mask.given()) inputs.files.push_back(options.mask.path);
   refuse_overwriting("-o", options.output.output, inputs);
   const auto sources = prompts_or_built_in(options.prompts);
   ResultWriter writer(options.output.output);
@@ -174,6 +184,7 @@ int run_explain(const Invocation& invocation) {
         {"model", valid_utf8(path)},
         {"text", options.text.file.empty() ? OrderedJson(nullptr)
                                            : OrderedJson(valid_utf8(options.text.file))}};
+    add_mask_path(run, options.mask.path);
     OrderedJson document{{"run", std::move(run)}};
     document.update(explanation_json(explanation));
     writer.write(json_document(document));

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "explain_report.h"
+#include "masked.h"
 #include "onset/massive/explain_json.h"
 #include "onset/massive/stage_json.h"
 
@@ -49,9 +50,8 @@ OrderedJson words_json(const ExplainWords& words) {
           {"dose", words.dose}};
 }
 
-}  // namespace
-
-OrderedJson explanation_json(const Explanation& explanation) {
+// What was found, the same fields without and with a mask.
+OrderedJson found_json(const Explanation& explanation) {
   const auto& result = explanation.result;
   OrderedJson prompts = OrderedJson::array();
   for (std::size_t i = 0; i < explanation.prompts.size(); ++i) {
@@ -62,8 +62,7 @@ OrderedJson explanation_json(const Explanation& explanation) {
     add_pieces(vocabulary["small"], explanation.pieces);
     add_pieces(vocabulary["largest"], explanation.pieces);
   }
-  return {{"model", explanation.model},
-          {"target", target_json(result.target, explanation.scan)},
+  return {{"target", target_json(result.target, explanation.scan)},
           {"text", text_json(explanation.text)},
           {"summary", words_json(explain_words(explanation, {.utf8 = true, .colour = false}))},
           {"norm", norm_json(result.norm)},
@@ -73,6 +72,17 @@ OrderedJson explanation_json(const Explanation& explanation) {
           {"vocabulary", std::move(vocabulary)},
           {"dose", dose_json(result.dose)},
           {"prompts", std::move(prompts)}};
+}
+
+}  // namespace
+
+OrderedJson explanation_json(const Explanation& explanation) {
+  OrderedJson json{{"model", explanation.model}};
+  json.update(found_json(explanation));
+  json["wemask"] = wemask_json(explanation.mask);
+  json["masked"] =
+      explanation.masked ? found_json(masked_explanation(explanation)) : OrderedJson(nullptr);
+  return json;
 }
 
 }  // namespace onset::app

@@ -9,6 +9,7 @@
 
 #include "onset/base/json.h"
 #include "onset/massive/explain.h"
+#include "onset/wemask/mask_spec.h"
 #include "prompts.h"
 #include "scan_report.h"
 
@@ -33,7 +34,23 @@ struct Explanation {
   ExplainResult result;
   std::optional<TextUsed> text;
   std::map<std::int64_t, std::string> pieces;  // bytes of ids that tables name; may be empty
+  // With a mask: the same prompts and the same target under it. What ends before the first masked
+  // layer cannot differ and is not run again (masked_parts).
+  std::optional<MaskSpec> mask;
+  std::optional<ScanResult> masked_scan;
+  std::optional<ExplainResult> masked;
 };
+
+// The parts that a mask from that layer on can change: all but the vocabulary where the layer that
+// is explained lies before it.
+[[nodiscard]] ExplainParts masked_parts(const ExplainParts& parts, const ExplainTarget& target,
+                                        const MaskSpec& mask);
+// The explanation that the mask leaves, as one of its own: result and scan are the masked ones.
+[[nodiscard]] Explanation masked_explanation(const Explanation& explanation);
+// Of an explanation with a mask: numbers without and with it, 80 columns wide.
+[[nodiscard]] std::string explain_masked_text(const Explanation& explanation);
+// What the mask changes and what it cannot, in words: paragraphs that are not wrapped.
+[[nodiscard]] std::vector<std::string> explain_masked_paragraphs(const Explanation& explanation);
 
 // Paragraphs, not wrapped; of a part that was not asked for, none.
 struct ExplainWords {

@@ -160,6 +160,9 @@ std::string explanation_text(const Explanation& explanation, const TextStyle& st
     text +=
         heading("6. Dose and response", style) + dose_rows(*result.dose) + paragraphs(words.dose);
   }
+  if (explanation.masked) {
+    text += heading("With the mask beside without", style) + explain_masked_text(explanation);
+  }
   return text;
 }
 

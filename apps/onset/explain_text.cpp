@@ -6,6 +6,7 @@
 #include "onset/base/error.h"
 #include "onset/base/strings.h"
 #include "onset/model/model.h"
+#include "onset/wemask/mask.h"
 #include "sample_text.h"
 #include "text.h"
 #include "text_file.h"
@@ -84,12 +85,33 @@ std::optional<ExperimentText> experiment_text_of(const ExperimentTextOptions& op
   return text;
 }
 
+void explain_under_mask(const Model& model, const std::optional<ExperimentText>& text,
+                        const ExplainOptions& wanted, const Log& log, Explanation& explanation) {
+  const auto masked = masking(*explanation.mask, model);
+  const auto& plain = explanation.result.target;
+  if (!explanation.masked_scan) {
+    std::vector<ScanPrompt> prompts;
+    for (const auto& prompt : explanation.prompts) prompts.push_back({prompt.text, prompt.ids});
+    explanation.masked_scan = scan(model, prompts, explanation.scan.options, log, masked.get());
+  }
+  ExplainOptions options = wanted;
+  options.parts = masked_parts(wanted.parts, plain, *explanation.mask);
+  const auto target = same_target(model, *explanation.masked_scan, plain, masked.get());
+  explanation.masked =
+      explain(model, *explanation.masked_scan, target, text, options, log, masked.get());
+}
+
 void name_vocabulary(PromptEncoder& encoder, Explanation& explanation) {
-  const auto& vocabulary = explanation.result.vocabulary;
-  if (!vocabulary) return;
+  if (!explanation.result.vocabulary) return;
+  std::vector<const std::vector<VocabularyToken>*> lists;
+  const auto add = [&](const std::optional<VocabularyResult>& vocabulary) {
+    if (vocabulary) lists.insert(lists.end(), {&vocabulary->small, &vocabulary->largest});
+  };
+  add(explanation.result.vocabulary);
+  if (explanation.masked) add(explanation.masked->vocabulary);
   try {
     const auto& tokenizer = encoder.tokenizer();
-    for (const auto* list : {&vocabulary->small, &vocabulary->largest}) {
+    for (const auto* list : lists) {
       for (const auto& token : *list) {
         if (token.id >= tokenizer.vocabulary_size()) continue;
         explanation.pieces[token.id] = tokenizer.piece_bytes(static_cast<TokenId>(token.id));

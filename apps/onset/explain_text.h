@@ -40,6 +40,10 @@ struct ExperimentTextOptions {
                                                                const Log& log,
                                                                Explanation& explanation);
 
+// The scan, if there is none yet, and the explanation of the same target under explanation.mask.
+void explain_under_mask(const Model& model, const std::optional<ExperimentText>& text,
+                        const ExplainOptions& wanted, const Log& log, Explanation& explanation);
+
 // The pieces of the vocabulary's entries that are listed; none without a tokenizer.
 void name_vocabulary(PromptEncoder& encoder, Explanation& explanation);
 

@@ -7,6 +7,7 @@
 #include "inputs.h"
 #include "mask_export.h"
 #include "mask_option.h"
+#include "masked.h"
 #include "model_json.h"
 #include "onset/base/error.h"
 #include "onset/base/strings.h"
@@ -139,18 +140,8 @@ std::vector<std::vector<std::int64_t>> encoded(const Model& model, const std::st
   return ids;
 }
 
-std::string summary(const MaskSpec& spec) {
-  std::string text =
-      str_cat(spec.k, " of ", spec.model.hidden, " dims by ", name_of(spec.criterion),
-              " in layers ", spec.from_layer, " to ", spec.to_layer, ", ", name_of(spec.placement),
-              ", gamma ", shortest(spec.gamma), ", token ", name_of(spec.tokens));
-  if (spec.rate) text += str_cat(" (rate ", shortest(*spec.rate), ")");
-  if (spec.official_compat) text += ", as the released code";
-  return text;
-}
-
 std::string effect_text(const MaskSpec& spec, const std::vector<MaskedLayer>& effect) {
-  std::string text = "mask    " + wrap(summary(spec), 80, 8) + "\n\n";
+  std::string text = "mask    " + wrap(mask_words(spec), 80, 8) + "\n\n";
   text += "layer  tokens  energy removed  overlap  first dims\n";
   for (const MaskedLayer& row : effect) {
     std::vector<std::string> dims;
@@ -264,7 +255,7 @@ int run_show(const Invocation& invocation) {
     const auto spec = read_mask(file.path);
     ResultWriter writer("");
     writer.write(options.json ? json_document(mask_json(spec))
-                              : "mask    " + wrap(summary(spec), 80, 8) + "\n");
+                              : "mask    " + wrap(mask_words(spec), 80, 8) + "\n");
     writer.finish();
     return 0;
   }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "inputs.h"
+#include "masked.h"
 #include "onset/base/error.h"
 #include "onset/base/strings.h"
 #include "onset/model/model.h"
@@ -54,6 +55,7 @@ void ReportVerbOptions::declare(CommandLine& line) {
               "quarter of the layers");
   report.prompts.declare(line);
   report.text.declare(line);
+  report.mask.declare(line);
   report.compute.declare(line);
   line.group("Output");
   line.choice(format, "--format", {{"html", ReportFormat::html}, {"md", ReportFormat::markdown}},
@@ -71,6 +73,7 @@ void ReportVerbOptions::declare(CommandLine& line) {
   line.example("onset report MODEL --skip vocabulary,factorial,dose -o quick.html",
                "without the experiments: seconds");
   line.example("onset report A B C.gguf -o families.html", "a comparison, then each model");
+  line.example("onset report MODEL --wemask wemask.json", "masked beside unmasked, twice the time");
   line.example("onset report MODEL --format md", "the words and tables, to read in a terminal");
   line.note(
       "The page is one file that needs no network (docs/report.md). Sinks, perplexity and doses "
@@ -91,6 +94,7 @@ OrderedJson run_object(const Invocation& invocation, const ReportVerbOptions& op
   run["paths"] = {{"models", models},
                   {"jsonl", jsonl},
                   {"text", text.empty() ? OrderedJson(nullptr) : OrderedJson(valid_utf8(text))}};
+  add_mask_path(run, options.report.mask.path);
   return run;
 }
 
@@ -125,7 +129,9 @@ void check(const ReportVerbOptions& options, const std::vector<std::string>& mod
   }
   for (const auto& path : models) refuse_empty_path(path);
   options.report.text.check();
+  options.report.mask.check();
   InputPaths inputs{.models = models, .files = options.report.prompts.jsonl};
+  if (options.report.mask.given()) inputs.files.push_back(options.report.mask.path);
   if (!options.report.text.file.empty()) {
     inputs.files.push_back(options.report.text.file);
     static_cast<void>(read_text(options.report.text.file, "--text"));

@@ -4,10 +4,12 @@
 #include <array>
 #include <utility>
 
+#include "masked.h"
 #include "model_json.h"
 #include "onset/base/error.h"
 #include "onset/base/strings.h"
 #include "onset/model/model.h"
+#include "onset/wemask/mask.h"
 #include "text.h"
 
 namespace onset::app {
@@ -36,17 +38,22 @@ const std::array<Part, 8>& part_table() {
 }
 
 void scan_for_report(const Model& model, const std::vector<PromptSource>& sources,
-                     PromptEncoder& encoder, const ReportOptions& options, const Log& log,
-                     ModelScan& scan) {
+                     PromptEncoder& encoder, const ReportOptions& options, const Hooks* masked,
+                     const Log& log, ModelScan& scan) {
   for (const auto& source : sources) scan.prompts.push_back(encoder.encode(source));
   scan.bos = encoder.bos();
   scan.model["bos"] = scan.bos ? OrderedJson(*scan.bos) : OrderedJson("none");
   std::vector<ScanPrompt> prompts;
   for (const auto& prompt : scan.prompts) prompts.push_back({prompt.text, prompt.ids});
-  auto result = onset::scan(model, prompts, options.scan, log);
-  for (std::size_t i = 0; i < scan.prompts.size(); ++i) {
-    result.prompts[i].pieces = scan.prompts[i].pieces;
-  }
+  const auto run = [&](const Hooks* interventions) {
+    auto result = onset::scan(model, prompts, options.scan, log, interventions);
+    for (std::size_t i = 0; i < scan.prompts.size(); ++i) {
+      result.prompts[i].pieces = scan.prompts[i].pieces;
+    }
+    return result;
+  };
+  auto result = run(nullptr);
+  if (masked != nullptr) scan.masked = run(masked);
   const auto shown = shown_prompt(result);
   scan.states = observe_states(model, scan.prompts[shown].ids, view_of(result, shown), log,
                                options.scan.without_experts);
@@ -69,11 +76,15 @@ Explanation explain_for_report(const Model& model, const ModelScan& scan, Prompt
     text = experiment_text_of(options.text, model, encoder, log, explanation);
   }
   explanation.result = explain(model, explanation.scan, target, text, wanted, log);
+  explanation.mask = scan.mask;
+  explanation.masked_scan = scan.masked;
+  if (explanation.mask) explain_under_mask(model, text, wanted, log, explanation);
   name_vocabulary(encoder, explanation);
   return explanation;
 }
 
-ModelRigidity rigidity_for_report(const Model& model, const ModelScan& scan, const Log& log) {
+ModelRigidity rigidity_for_report(const Model& model, const ModelScan& scan, const Hooks* masked,
+                                  const Log& log) {
   ModelRigidity rigidity;
   rigidity.path = scan.path;
   rigidity.model = scan.model;
@@ -87,6 +98,8 @@ ModelRigidity rigidity_for_report(const Model& model, const ModelScan& scan, con
   }
   rigidity.compared = choice.scanned;
   rigidity.result = measure_rigidity(model, choice.prompts, log);
+  rigidity.mask = scan.mask;
+  if (masked != nullptr) rigidity.masked = measure_rigidity(model, choice.prompts, log, masked);
   return rigidity;
 }
 
@@ -109,13 +122,17 @@ SinkSamples sink_samples(const ReportOptions& options, PromptEncoder& encoder) {
 }
 
 ModelSinks sinks_for_report(const Model& model, const ModelScan& scan, PromptEncoder& encoder,
-                            const ReportOptions& options, const Log& log) {
+                            const ReportOptions& options, const Hooks* masked, const Log& log) {
   ModelSinks sinks;
   sinks.path = scan.path;
   sinks.model = scan.model;
   for (const auto& layer : model.config().layers) sinks.windows.push_back(layer.sliding_window);
   sinks.samples = sink_samples(options, encoder);
   sinks.result = measure_sinks(model, sinks.samples.ids, {}, log);
+  sinks.mask = scan.mask;
+  if (masked != nullptr) {
+    sinks.masked = measure_sinks(model, sinks.samples.ids, {}, log, masked);
+  }
   auto& control = sinks.control.emplace();
   control.id = most_frequent_token(sinks.samples.ids);
   if (options.text.ids.empty() && control.id < encoder.tokenizer().vocabulary_size()) {
@@ -125,6 +142,7 @@ ModelSinks sinks_for_report(const Model& model, const ModelScan& scan, PromptEnc
       std::vector<std::int64_t>(sinks.samples.ids.front().size(), control.id)};
   control.length = std::ssize(repeated.front());
   control.result = measure_sinks(model, repeated, {}, log);
+  if (masked != nullptr) control.masked = measure_sinks(model, repeated, {}, log, masked);
   return sinks;
 }
 
@@ -172,6 +190,8 @@ void measure_report(const std::vector<PromptSource>& sources, const ReportOption
   const auto model = Model::open(
       scan.path, {.compute = options.compute.compute, .residency = Residency::resident}, log);
   scan.model = model_json(model.config(), model.checkpoint());
+  scan.mask = mask_for_model(options.mask, model, scan.path, log);
+  const auto masked = scan.mask ? masking(*scan.mask, model) : nullptr;
   PromptEncoder encoder(scan.path, options.prompts, model.config(), log);
   if (!options.text.ids.empty()) {
     for (const auto id : parse_ids("--text-ids", options.text.ids)) {
@@ -179,7 +199,7 @@ void measure_report(const std::vector<PromptSource>& sources, const ReportOption
                     " is outside the model's vocabulary of ", model.config().vocabulary);
     }
   }
-  scan_for_report(model, sources, encoder, options, log, scan);
+  scan_for_report(model, sources, encoder, options, masked.get(), log, scan);
 
   const auto& parts = options.parts;
   if (scan.result->me_layer) {
@@ -189,7 +209,7 @@ void measure_report(const std::vector<PromptSource>& sources, const ReportOption
     }
     if (parts.rigidity) {
       attempt(report.rigidity, "rigidity", log, report.left_out,
-              [&] { return rigidity_for_report(model, scan, log); });
+              [&] { return rigidity_for_report(model, scan, masked.get(), log); });
     }
   } else if (parts.any_explain() || parts.rigidity) {
     report.left_out.emplace_back(
@@ -198,7 +218,7 @@ void measure_report(const std::vector<PromptSource>& sources, const ReportOption
   }
   if (parts.sinks) {
     attempt(report.sinks, "sinks", log, report.left_out,
-            [&] { return sinks_for_report(model, scan, encoder, options, log); });
+            [&] { return sinks_for_report(model, scan, encoder, options, masked.get(), log); });
   }
   if (report.explanation && !report.explanation->text &&
       (parts.explain.factorial || parts.explain.dose)) {

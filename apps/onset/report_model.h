@@ -7,6 +7,7 @@
 
 #include "explain_report.h"
 #include "explain_text.h"
+#include "mask_option.h"
 #include "options.h"
 #include "prompts.h"
 #include "rigidity_report.h"
@@ -32,11 +33,12 @@ struct ReportOptions {
   ScanOptions scan;
   ExperimentTextOptions text;
   PromptOptions prompts;
+  MaskFileOptions mask;
   ComputeOptions compute;
 };
 
 struct ModelReport {
-  ModelScan scan;  // path, model, prompts; `failure` where there is no result
+  ModelScan scan;  // path, model, prompts, mask; `failure` where there is no result
   std::optional<Explanation> explanation;
   std::optional<ModelRigidity> rigidity;
   std::optional<ModelSinks> sinks;

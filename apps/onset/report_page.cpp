@@ -5,6 +5,8 @@
 #include <iterator>
 #include <utility>
 
+#include "masked.h"
+#include "masked_page.h"
 #include "onset/base/error.h"
 #include "onset/base/strings.h"
 #include "onset/report/comparison_figures.h"
@@ -115,6 +117,20 @@ void add_doses(const ModelReport& report, std::vector<Section>& sections) {
            {.result = report.explanation->result, .layers = 0, .token = {}, .pieces = none})});
 }
 
+MaskedParts masked_parts_of(const ModelReport& report) {
+  const auto pointer = [](const auto& part) { return part ? &*part : nullptr; };
+  return {.scan = report.scan,
+          .explanation = pointer(report.explanation),
+          .rigidity = pointer(report.rigidity),
+          .sinks = pointer(report.sinks)};
+}
+
+std::vector<Fact> answers_of(const ModelReport& report) {
+  auto answers = report_answers(report);
+  if (report.scan.masked) answers.push_back(masked_answer(masked_parts_of(report)));
+  return answers;
+}
+
 // The sections of one model in the order of the questions; `scanned` are those of its scan.
 std::vector<Section> model_sections(const ModelReport& report, std::vector<Section> scanned) {
   std::vector<Section> sections;
@@ -128,6 +144,7 @@ std::vector<Section> model_sections(const ModelReport& report, std::vector<Secti
   add_rigidity(report, sections);
   add_sinks(report, sections);
   add_doses(report, sections);
+  if (report.scan.masked) sections.push_back(masked_section(masked_parts_of(report)));
   if (!report.left_out.empty()) {
     sections.push_back({.id = "left-out", .title = "What is left out", .text = report.left_out});
   }
@@ -139,7 +156,7 @@ Page one_model(const ModelReport& report, const OrderedJson& run) {
   Page page = scan_page(scan_page_input(report.scan, run));
   page.kind = "onset report: massive activations";
   page.highlights = report_highlights(report);
-  page.answers = report_answers(report);
+  page.answers = answers_of(report);
   page.sections = model_sections(report, std::move(page.sections));
   return page;
 }
@@ -282,7 +299,7 @@ Page several_models(const std::vector<ModelReport>& reports, const OrderedJson& 
     page.scopes.push_back(std::move(scanned.shared));
     chapter.text = std::move(scanned.lead);
     chapter.highlights = report_highlights(report);
-    chapter.answers = report_answers(report);
+    chapter.answers = answers_of(report);
     page.sections.push_back(std::move(chapter));
     for (auto& section : model_sections(report, std::move(scanned.sections))) {
       section.id = prefix + section.id;
@@ -301,7 +318,9 @@ Page report_page(const std::vector<ModelReport>& reports, const OrderedJson& run
 }
 
 OrderedJson report_json(const ModelReport& report) {
-  OrderedJson json{{"path", valid_utf8(report.scan.path)}, {"scan", scan_json(report.scan)}};
+  OrderedJson json{{"path", valid_utf8(report.scan.path)},
+                   {"wemask", wemask_json(report.scan.mask)},
+                   {"scan", scan_json(report.scan)}};
   json["explain"] =
       report.explanation ? explanation_json(*report.explanation) : OrderedJson(nullptr);
   json["rigidity"] = report.rigidity ? rigidity_json(*report.rigidity) : OrderedJson(nullptr);

@@ -3,10 +3,13 @@
 #include <utility>
 
 #include "inputs.h"
+#include "mask_option.h"
+#include "masked.h"
 #include "model_json.h"
 #include "onset/base/error.h"
 #include "onset/model/model.h"
 #include "onset/model/runtime.h"
+#include "onset/wemask/mask.h"
 #include "options.h"
 #include "output.h"
 #include "rigidity_report.h"
@@ -19,6 +22,7 @@ struct RigidityVerbOptions {
   std::string token;
   std::string baseline_token;
   PromptOptions prompts;
+  MaskFileOptions mask;
   ComputeOptions compute;
   OutputOptions output;
 
@@ -36,6 +40,7 @@ void RigidityVerbOptions::declare(CommandLine& line) {
             "the ordinary position beside it, in every prompt; without it one near the middle of "
             "each prompt, without a massive entry");
   prompts.declare(line);
+  mask.declare(line);
   compute.declare(line);
   output.declare(line);
   line.example("onset rigidity MODEL", "the massive tokens of eight short built-in texts");
@@ -43,6 +48,7 @@ void RigidityVerbOptions::declare(CommandLine& line) {
                "the first token beside the fourth, whatever is massive");
   line.example("onset rigidity MODEL --jsonl prompts.jsonl --json -o rigidity.json",
                "every cosine matrix, over the prompts of a file");
+  line.example("onset rigidity MODEL --wemask wemask.json", "masked beside unmasked");
   line.note(
       "Compared are the states of one token at four sites: the residual stream after each layer, "
       "the attention input, and keys and values of all heads. Formulas, and what they cannot say: "
@@ -66,6 +72,7 @@ ModelRigidity measure(const std::string& path, const std::vector<PromptSource>& 
                       const RigidityVerbOptions& options, const Log& log) {
   const auto model = Model::open(path, {.compute = options.compute.compute}, log);
   ModelRigidity rigidity;
+  rigidity.mask = mask_for(options.mask, model, log);
   rigidity.path = path;
   rigidity.model = model_json(model.config(), model.checkpoint());
   rigidity.named = options.named();
@@ -81,6 +88,10 @@ ModelRigidity measure(const std::string& path, const std::vector<PromptSource>& 
   const auto choice = choose_tokens(rigidity.scan, rigidity.named);
   rigidity.compared = choice.scanned;
   rigidity.result = measure_rigidity(model, choice.prompts, log);
+  if (rigidity.mask) {
+    rigidity.masked =
+        measure_rigidity(model, choice.prompts, log, masking(*rigidity.mask, model).get());
+  }
   return rigidity;
 }
 
@@ -91,6 +102,7 @@ OrderedJson run_object(const Invocation& invocation, const RigidityVerbOptions& 
   OrderedJson jsonl = OrderedJson::array();
   for (const auto& file : options.prompts.jsonl) jsonl.push_back(valid_utf8(file));
   run["paths"] = {{"model", valid_utf8(path)}, {"jsonl", jsonl}};
+  add_mask_path(run, options.mask.path);
   return run;
 }
 
@@ -106,8 +118,10 @@ int run_rigidity(const Invocation& invocation) {
   if (!line.parse()) return print_help(line);
   const auto path = single_model(line, "rigidity");
   static_cast<void>(options.named());
-  refuse_overwriting("-o", options.output.output,
-                     {.models = {path}, .files = options.prompts.jsonl});
+  options.mask.check();
+  InputPaths inputs{.models = {path}, .files = options.prompts.jsonl};
+  if (options.mask.given()) inputs.files.push_back(options.mask.path);
+  refuse_overwriting("-o", options.output.output, inputs);
   const auto sources = prompts_or_built_in(options.prompts);
   if (sources.size() > most_rigidity_prompts) {
     throw usage_error(str_cat(sources.size(),

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "masked.h"
 #include "onset/massive/rigidity_json.h"
 #include "rigidity_report.h"
 
@@ -50,6 +51,8 @@ OrderedJson left_out_json(const ModelRigidity& rigidity) {
 }  // namespace
 
 OrderedJson rigidity_json(const ModelRigidity& rigidity) {
+  OrderedJson masked = nullptr;
+  if (rigidity.masked) masked = {{"sites", rigidity_sites_json(*rigidity.masked)}};
   return {{"model", rigidity.model},
           {"me_layer", number_or_null(rigidity.scan.me_layer)},
           {"last_massive_layer", number_or_null(rigidity.scan.last_massive_layer)},
@@ -58,7 +61,9 @@ OrderedJson rigidity_json(const ModelRigidity& rigidity) {
           {"prompts", prompts_json(rigidity)},
           {"distinct_prefixes", distinct_prefixes(rigidity.result.prompts)},
           {"left_out", left_out_json(rigidity)},
-          {"sites", rigidity_sites_json(rigidity.result)}};
+          {"sites", rigidity_sites_json(rigidity.result)},
+          {"wemask", wemask_json(rigidity.mask)},
+          {"masked", std::move(masked)}};
 }
 
 }  // namespace onset::app

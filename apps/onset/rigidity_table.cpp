@@ -64,23 +64,13 @@ const StateRigidity* state_of(const SiteRigidity& site, bool baseline) {
 
 std::string table(const ModelRigidity& rigidity, bool baseline) {
   const auto& sites = rigidity.result.sites;
-  std::string names(5, ' ');
-  std::string columns = "layer";
-  for (const auto& site : sites) {
-    names += "   " + pad_right(std::string(site_kind_name(site.site)), 15);
-    columns += "   prev pairs rank";
-  }
-  std::string text = str_cat(names.substr(0, names.find_last_not_of(' ') + 1), "\n", columns, "\n");
+  std::string text = rigidity_heading(sites);
   const std::size_t layers = sites.front().token.prompts.size();
   for (std::size_t l = 0; l < layers; ++l) {
     const bool born = rigidity.scan.me_layer == static_cast<std::int64_t>(l);
     text += (born ? "ME" : "  ") + pad_left(str_cat(l), 3);
     for (const auto& site : sites) {
-      const auto& state = *state_of(site, baseline);
-      const double previous =
-          l > 0 ? state.mean_layers[l][l - 1] : std::numeric_limits<double>::quiet_NaN();
-      text += pad_left(fixed(previous, 3), 7) + pad_left(fixed(state.mean_prompts[l], 2), 6) +
-              pad_left(fixed(state.effective_rank[l], 1), 5);
+      text += rigidity_cells_text(rigidity_cell(*state_of(site, baseline), l), fixed);
     }
     text += "\n";
   }
@@ -147,6 +137,28 @@ std::string verdict(const ModelRigidity& rigidity) {
 
 }  // namespace
 
+RigidityCell rigidity_cell(const StateRigidity& state, std::size_t layer) {
+  return {.previous = layer > 0 ? state.mean_layers[layer][layer - 1]
+                                : std::numeric_limits<double>::quiet_NaN(),
+          .pairs = state.mean_prompts[layer],
+          .rank = state.effective_rank[layer]};
+}
+
+std::string rigidity_heading(const std::vector<SiteRigidity>& sites) {
+  std::string names(5, ' ');
+  std::string columns = "layer";
+  for (const auto& site : sites) {
+    names += "   " + pad_right(std::string(site_kind_name(site.site)), 15);
+    columns += "   prev pairs rank";
+  }
+  return str_cat(names.substr(0, names.find_last_not_of(' ') + 1), "\n", columns, "\n");
+}
+
+std::string rigidity_cells_text(const RigidityCell& cell, std::string (*text)(double, int)) {
+  return pad_left(text(cell.previous, 3), 7) + pad_left(text(cell.pairs, 2), 6) +
+         pad_left(text(cell.rank, 1), 5);
+}
+
 std::string rigidity_text(const ModelRigidity& rigidity, const TextStyle& style) {
   std::string text = header_text(rigidity, style) + "\n" + prompts_text(rigidity, style);
   text +=
@@ -156,7 +168,8 @@ std::string rigidity_text(const ModelRigidity& rigidity, const TextStyle& style)
   if (rigidity.result.sites.front().baseline) {
     text += "the baseline token\n" + table(rigidity, true);
   }
-  return text + wrap(verdict(rigidity), 80, 0) + "\n";
+  text += wrap(verdict(rigidity), 80, 0) + "\n";
+  return rigidity.masked ? text + "\n" + rigidity_masked_text(rigidity) : text;
 }
 
 }  // namespace onset::app

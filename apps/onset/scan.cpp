@@ -7,12 +7,15 @@
 #include <utility>
 
 #include "inputs.h"
+#include "mask_option.h"
+#include "masked.h"
 #include "model_json.h"
 #include "onset/base/error.h"
 #include "onset/base/strings.h"
 #include "onset/model/model.h"
 #include "onset/model/runtime.h"
 #include "onset/report/states.h"
+#include "onset/wemask/mask.h"
 #include "options.h"
 #include "output.h"
 #include "scan_report.h"
@@ -27,6 +30,7 @@ struct ScanVerbOptions {
   bool csv = false;
   std::string report;
   PromptOptions prompts;
+  MaskFileOptions mask;
   ComputeOptions compute;
   OutputOptions output;
 
@@ -64,6 +68,7 @@ void ScanVerbOptions::declare(CommandLine& line) {
   line.integer(scan.top, "--top", "N", "largest entries listed for each layer (JSON)", 0,
                INT64_MAX);
   prompts.declare(line);
+  mask.declare(line);
   compute.declare(line);
   output.declare(line);
   line.toggle(csv, "--csv", "comma-separated values in place of the table");
@@ -75,6 +80,7 @@ void ScanVerbOptions::declare(CommandLine& line) {
                "two prompts of ids, everything about every layer as JSON");
   line.example("onset scan MODEL --report scan.html", "the table, and the pictures to look at");
   line.example("onset scan A B C.gguf", "one row for each model");
+  line.example("onset scan MODEL --wemask wemask.json", "masked beside unmasked");
   line.note(
       "MODEL is a Hugging Face folder or a .gguf file. Layers, tokens and dimensions count from "
       "0; |x| is an entry of the residual stream after a layer. Definitions: docs/scan.md.");
@@ -87,18 +93,28 @@ std::vector<ScanPrompt> scan_prompts(const std::vector<EncodedPrompt>& encoded) 
   return prompts;
 }
 
+void name_pieces(const ModelScan& scan, ScanResult& result) {
+  for (std::size_t i = 0; i < scan.prompts.size(); ++i) {
+    result.prompts[i].pieces = scan.prompts[i].pieces;
+  }
+}
+
 // Fills `scan` as far as it gets, so that what is known of a failed model can be told.
 void scan_model(const std::vector<PromptSource>& sources, const ScanVerbOptions& options,
                 const Log& log, ModelScan& scan) {
   const auto model = Model::open(scan.path, {.compute = options.compute.compute}, log);
+  scan.mask = mask_for_model(options.mask, model, scan.path, log);
   scan.model = model_json(model.config(), model.checkpoint());
   PromptEncoder encoder(scan.path, options.prompts, model.config(), log);
   for (const auto& source : sources) scan.prompts.push_back(encoder.encode(source));
   scan.bos = encoder.bos();
   scan.model["bos"] = scan.bos ? OrderedJson(*scan.bos) : OrderedJson("none");
   scan.result = onset::scan(model, scan_prompts(scan.prompts), options.scan, log);
-  for (std::size_t i = 0; i < scan.prompts.size(); ++i) {
-    scan.result->prompts[i].pieces = scan.prompts[i].pieces;
+  name_pieces(scan, *scan.result);
+  if (scan.mask) {
+    scan.masked = onset::scan(model, scan_prompts(scan.prompts), options.scan, log,
+                              masking(*scan.mask, model).get());
+    name_pieces(scan, *scan.masked);
   }
   if (options.report.empty()) return;
   const auto shown = shown_prompt(*scan.result);
@@ -115,6 +131,7 @@ OrderedJson run_object(const Invocation& invocation, const ScanVerbOptions& opti
   OrderedJson jsonl = OrderedJson::array();
   for (const auto& path : options.prompts.jsonl) jsonl.push_back(valid_utf8(path));
   run["paths"] = {{"models", models}, {"jsonl", jsonl}};
+  add_mask_path(run, options.mask.path);
   return run;
 }
 
@@ -183,7 +200,9 @@ int run_scan(const Invocation& invocation) {
     throw usage_error("--csv and --json exclude each other", "leave one of them out");
   }
   refuse_unfit_report(options, line.positionals());
-  const InputPaths inputs{.models = line.positionals(), .files = options.prompts.jsonl};
+  options.mask.check();
+  InputPaths inputs{.models = line.positionals(), .files = options.prompts.jsonl};
+  if (options.mask.given()) inputs.files.push_back(options.mask.path);
   refuse_overwriting("-o", options.output.output, inputs);
   refuse_overwriting("--report", options.report, inputs);
   const auto sources = prompts_or_built_in(options.prompts);

@@ -1,7 +1,9 @@
 // The page of `onset scan --report`.
 
+#include <algorithm>
 #include <filesystem>
 
+#include "masked_page.h"
 #include "onset/base/error.h"
 #include "onset/base/strings.h"
 #include "onset/report/scan_page.h"
@@ -72,7 +74,16 @@ ScanPageInput scan_page_input(const ModelScan& scan, const OrderedJson& run) {
 }
 
 std::string scan_html(const ModelScan& scan, const OrderedJson& run) {
-  return render_page(scan_page(scan_page_input(scan, run)));
+  Page page = scan_page(scan_page_input(scan, run));
+  if (scan.masked) {
+    // Before what is there to look up.
+    const auto place =
+        std::find_if(page.sections.begin(), page.sections.end(), [](const Section& section) {
+          return section.id == "prompt" || section.id == "prompts" || section.id == "method";
+        });
+    page.sections.insert(place, masked_section({.scan = scan}));
+  }
+  return render_page(page);
 }
 
 }  // namespace onset::app

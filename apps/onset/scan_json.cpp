@@ -1,9 +1,11 @@
 // The JSON and CSV of `onset scan`.
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <utility>
 
+#include "masked.h"
 #include "onset/base/error.h"
 #include "onset/massive/stage_json.h"
 #include "scan_report.h"
@@ -77,9 +79,9 @@ OrderedJson massive_dim_rows_json(const ScanResult& result) {
 }
 
 // "first", or position, id and piece.
-OrderedJson massive_tokens_json(const ModelScan& scan) {
+OrderedJson massive_tokens_json(const ModelScan& scan, const ScanResult& result) {
   OrderedJson rows = OrderedJson::array();
-  for (const auto& token : scan.result->massive_tokens) {
+  for (const auto& token : result.massive_tokens) {
     if (token.first) {
       rows.push_back("first");
       continue;
@@ -113,6 +115,34 @@ OrderedJson experts_json(const std::vector<ExpertId>& experts) {
   return rows;
 }
 
+// What a scan found, the same fields without and with a mask.
+OrderedJson found_json(const ModelScan& scan, const ScanResult& result) {
+  const bool relative = result.options.rule == ScanRule::relative;
+  OrderedJson prompts = OrderedJson::array();
+  for (std::size_t i = 0; i < result.prompts.size(); ++i) {
+    prompts.push_back(prompt_json(result.prompts[i], scan.prompts[i]));
+  }
+  const auto disagreement = result.rule_disagreement.empty()
+                                ? std::nullopt
+                                : std::optional<std::string>(result.rule_disagreement);
+  return {{"rule",
+           {{"name", relative ? "relative" : "absolute"},
+            {"min_abs", result.options.min_abs},
+            {"min_ratio", result.options.min_ratio}}},
+          {"without_experts", experts_json(result.options.without_experts)},
+          {"me_layer", number_or_null(result.me_layer)},
+          {"agreement", finite_or_null(result.agreement)},
+          {"last_massive_layer", number_or_null(result.last_massive_layer)},
+          {"massive_dims", result.massive_dims},
+          {"massive_dim_rows", massive_dim_rows_json(result)},
+          {"massive_tokens", massive_tokens_json(scan, result)},
+          {"candidate", candidate_json(result.candidate)},
+          {"note", text_or_null(result.note)},
+          {"rule_disagreement", text_or_null(disagreement)},
+          {"stages", stages_json(result.stages)},
+          {"prompts", std::move(prompts)}};
+}
+
 std::string float_text(float value) {
   char digits[64];
   const auto end = std::to_chars(std::begin(digits), std::end(digits), value).ptr;
@@ -127,6 +157,23 @@ std::string csv_text(std::string_view text) {
   return field + '"';
 }
 
+std::string csv_rows(const std::string& path, const ScanResult& result, const char* end) {
+  std::string rows;
+  for (std::size_t i = 0; i < result.prompts.size(); ++i) {
+    const auto& prompt = result.prompts[i];
+    for (const auto& layer : prompt.layers) {
+      const auto& largest = layer.largest;
+      const auto me = prompt.me_layer ? str_cat(*prompt.me_layer) : std::string();
+      rows += str_cat(csv_text(path), ",", i, ",", layer.layer, ",",
+                      float_text(std::abs(largest.value)), ",", largest.token, ",", largest.dim,
+                      ",", float_text(largest.value), ",", float_text(layer.median_abs), ",",
+                      shortest(layer.ratio()), ",", layer.massive ? 1 : 0, ",", layer.massive_count,
+                      ",", me, end);
+    }
+  }
+  return rows;
+}
+
 }  // namespace
 
 OrderedJson scan_json(const ModelScan& scan) {
@@ -136,52 +183,23 @@ OrderedJson scan_json(const ModelScan& scan) {
         {"error",
          {{"message", valid_utf8(scan.failure.message)}, {"hint", valid_utf8(scan.failure.hint)}}}};
   }
-  const auto& result = *scan.result;
-  const bool relative = result.options.rule == ScanRule::relative;
-  OrderedJson prompts = OrderedJson::array();
-  for (std::size_t i = 0; i < result.prompts.size(); ++i) {
-    prompts.push_back(prompt_json(result.prompts[i], scan.prompts[i]));
-  }
-  const auto disagreement = result.rule_disagreement.empty()
-                                ? std::nullopt
-                                : std::optional<std::string>(result.rule_disagreement);
-  return {{"model", scan.model},
-          {"rule",
-           {{"name", relative ? "relative" : "absolute"},
-            {"min_abs", result.options.min_abs},
-            {"min_ratio", result.options.min_ratio}}},
-          {"without_experts", experts_json(result.options.without_experts)},
-          {"me_layer", number_or_null(result.me_layer)},
-          {"agreement", finite_or_null(result.agreement)},
-          {"last_massive_layer", number_or_null(result.last_massive_layer)},
-          {"massive_dims", result.massive_dims},
-          {"massive_dim_rows", massive_dim_rows_json(result)},
-          {"massive_tokens", massive_tokens_json(scan)},
-          {"candidate", candidate_json(result.candidate)},
-          {"note", text_or_null(result.note)},
-          {"rule_disagreement", text_or_null(disagreement)},
-          {"stages", stages_json(result.stages)},
-          {"prompts", std::move(prompts)}};
+  OrderedJson json{{"model", scan.model}};
+  json.update(found_json(scan, *scan.result));
+  json["wemask"] = wemask_json(scan.mask);
+  json["masked"] = scan.masked ? found_json(scan, *scan.masked) : OrderedJson(nullptr);
+  return json;
 }
 
 std::string scan_csv(const std::vector<ModelScan>& scans) {
-  std::string rows =
-      "model,prompt,layer,max_abs,token,dim,value,median_abs,ratio,massive,massive_count,"
-      "me_layer\n";
+  const bool masks = std::any_of(scans.begin(), scans.end(),
+                                 [](const ModelScan& scan) { return scan.mask.has_value(); });
+  std::string rows = str_cat(
+      "model,prompt,layer,max_abs,token,dim,value,median_abs,ratio,massive,massive_count,me_layer",
+      masks ? ",masked" : "", "\n");
   for (const auto& scan : scans) {
     if (!scan.result) continue;
-    const auto& prompts = scan.result->prompts;
-    for (std::size_t i = 0; i < prompts.size(); ++i) {
-      for (const auto& layer : prompts[i].layers) {
-        const auto& largest = layer.largest;
-        const auto me = prompts[i].me_layer ? str_cat(*prompts[i].me_layer) : std::string();
-        rows += str_cat(csv_text(scan.path), ",", i, ",", layer.layer, ",",
-                        float_text(std::abs(largest.value)), ",", largest.token, ",", largest.dim,
-                        ",", float_text(largest.value), ",", float_text(layer.median_abs), ",",
-                        shortest(layer.ratio()), ",", layer.massive ? 1 : 0, ",",
-                        layer.massive_count, ",", me, "\n");
-      }
-    }
+    rows += csv_rows(scan.path, *scan.result, masks ? ",0\n" : "\n");
+    if (scan.masked) rows += csv_rows(scan.path, *scan.masked, ",1\n");
   }
   return rows;
 }

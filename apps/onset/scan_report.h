@@ -11,6 +11,7 @@
 #include "onset/massive/scan.h"
 #include "onset/report/scan_page.h"
 #include "onset/report/states.h"
+#include "onset/wemask/mask_spec.h"
 #include "prompts.h"
 #include "text.h"
 
@@ -24,17 +25,25 @@ struct ModelScan {
   std::vector<EncodedPrompt> prompts;
   std::optional<ScanResult> result;
   std::optional<PromptStates> states;  // of the shown prompt, where a page is wanted
-  Failure failure;                     // where there is no result
+  std::optional<MaskSpec> mask;
+  std::optional<ScanResult> masked;  // the same prompts under the mask
+  Failure failure;                   // where there is no result
 };
 
 // Everything but `run`: the fields that docs/json.md lists.
 [[nodiscard]] OrderedJson scan_json(const ModelScan& scan);
-// A header line and one row for each model, prompt and layer.
+// A header line and one row for each model, prompt and layer; masked ones are told by a last
+// column.
 [[nodiscard]] std::string scan_csv(const std::vector<ModelScan>& scans);
 // Prompts, layers, stages and a verdict in words, 80 columns wide.
 [[nodiscard]] std::string scan_text(const ModelScan& scan, const TextStyle& style);
 // One row a model, 80 columns wide.
 [[nodiscard]] std::string models_text(const std::vector<ModelScan>& scans, const TextStyle& style);
+
+// The shown prompt's layers without and with the mask, and the change in words; 80 columns wide.
+[[nodiscard]] std::string scan_masked_text(const ModelScan& scan);
+// What the mask changes, in words: paragraphs that are not wrapped.
+[[nodiscard]] std::vector<std::string> scan_masked_paragraphs(const ModelScan& scan);
 
 // How far a dim is massive: in how many prompts, at which layers, and its largest entry there.
 struct MassiveDim {

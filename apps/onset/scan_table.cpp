@@ -180,8 +180,8 @@ std::string stages_text(const ModelScan& scan, const TextStyle& style) {
 }
 
 // The first rise at the ME layer of the prompt that stands for the model.
-const Stage* birth(const ModelScan& scan) {
-  const auto& prompt = scan.result->prompts[shown_prompt(*scan.result)];
+const Stage* birth(const ScanResult& result) {
+  const auto& prompt = result.prompts[shown_prompt(result)];
   for (const auto& stage : prompt.stages) {
     if (stage.kind == StageKind::rise && prompt.me_layer == stage.layer) return &stage;
   }
@@ -223,26 +223,31 @@ std::string dims_text(const ScanResult& result) {
   return listed(dims, 3);
 }
 
+std::string result_row(const ModelScan& scan, const ScanResult& result, const TextStyle& style) {
+  const auto layer = [](const std::optional<std::int64_t>& value) {
+    return value ? str_cat(*value) : std::string("-");
+  };
+  const Stage* stage = birth(result);
+  const std::string share = stage != nullptr && stage->ffn_share ? percent(*stage->ffn_share) : "-";
+  const auto& shown = result.prompts[shown_prompt(result)];
+  return pad_left(scan.model["layers"].dump(), 7) + pad_left(layer(result.me_layer), 4) +
+         pad_left(layer(result.last_massive_layer), 5) + pad_left(largest_text(shown), 10) +
+         pad_left(share, 9) + "  " +
+         fit(result.massive_dims.empty() ? (result.note ? *result.note : "no ME layer")
+                                         : dims_text(result),
+             15, style.utf8) +
+         "\n";
+}
+
 std::string model_row(const ModelScan& scan, const TextStyle& style) {
   // The end of a path tells models apart.
   auto name = std::filesystem::path(scan.path).filename().string();
   if (name.empty()) name = scan.path;
   std::string text = pad_right(fit(printable(name, style.utf8), 26, style.utf8), 26);
   if (!scan.result) return text + "  failed: see the message\n";
-  const auto& result = *scan.result;
-  const auto layer = [](const std::optional<std::int64_t>& value) {
-    return value ? str_cat(*value) : std::string("-");
-  };
-  const Stage* stage = birth(scan);
-  const std::string share = stage != nullptr && stage->ffn_share ? percent(*stage->ffn_share) : "-";
-  const auto& shown = result.prompts[shown_prompt(result)];
-  text += pad_left(scan.model["layers"].dump(), 7) + pad_left(layer(result.me_layer), 4) +
-          pad_left(layer(result.last_massive_layer), 5) + pad_left(largest_text(shown), 10) +
-          pad_left(share, 9) + "  " +
-          fit(result.massive_dims.empty() ? (result.note ? *result.note : "no ME layer")
-                                          : dims_text(result),
-              15, style.utf8);
-  return text + "\n";
+  text += result_row(scan, *scan.result, style);
+  if (scan.masked) text += pad_right("  masked", 26) + result_row(scan, *scan.masked, style);
+  return text;
 }
 
 }  // namespace
@@ -263,7 +268,8 @@ std::string scan_text(const ModelScan& scan, const TextStyle& style) {
   if (result.me_layer) {
     text += massive_dims_text(result) + "massive tokens: " + massive_tokens_text(result) + "\n\n";
   }
-  return text + scan_verdict(scan, style);
+  text += scan_verdict(scan, style);
+  return scan.masked ? text + "\n" + scan_masked_text(scan) : text;
 }
 
 std::string models_text(const std::vector<ModelScan>& scans, const TextStyle& style) {

@@ -4,10 +4,13 @@
 #include <utility>
 
 #include "inputs.h"
+#include "mask_option.h"
+#include "masked.h"
 #include "model_json.h"
 #include "onset/base/error.h"
 #include "onset/model/model.h"
 #include "onset/model/runtime.h"
+#include "onset/wemask/mask.h"
 #include "options.h"
 #include "output.h"
 #include "prompts.h"
@@ -29,6 +32,7 @@ struct SinksVerbOptions {
   std::string text;
   std::vector<std::string> ids;
   BosChoice bos = BosChoice::automatic;
+  MaskFileOptions mask;
   ComputeOptions compute;
   OutputOptions output;
 
@@ -59,6 +63,7 @@ void SinksVerbOptions::declare(CommandLine& line) {
   line.toggle(explicit_softmax, "--explicit",
               "take the pass's own attention matrices, whole, in place of blocks of queries beside "
               "the fused kernel: the same numbers, more memory");
+  mask.declare(line);
   compute.declare(line);
   output.declare(line);
   line.other_name("--prompt", "--text");
@@ -68,6 +73,7 @@ void SinksVerbOptions::declare(CommandLine& line) {
                "a hundred samples of a file, and the control");
   line.example("onset sinks MODEL --text book.txt --length 4096 --samples 1 --json -o sinks.json",
                "one long sample, every head as JSON");
+  line.example("onset sinks MODEL --wemask wemask.json", "masked beside unmasked");
   line.note(
       "Alpha of a head is the mean of the attention that the queries after token K give it; sinks "
       "are counted over samples, layers and heads. Queries whose sliding window hides the token "
@@ -171,6 +177,7 @@ ModelSinks measure(const std::string& path, const std::string& text,
   const auto model = Model::open(path, {.compute = options.compute.compute}, log);
   const auto& config = model.config();
   ModelSinks sinks;
+  sinks.mask = mask_for(options.mask, model, log);
   sinks.path = path;
   sinks.model = model_json(config, model.checkpoint());
   for (const auto& layer : config.layers) sinks.windows.push_back(layer.sliding_window);
@@ -187,7 +194,9 @@ ModelSinks measure(const std::string& path, const std::string& text,
 
   SinkOptions measured = options.sinks;
   measured.route = options.explicit_softmax ? SinkRoute::explicit_softmax : SinkRoute::blocks;
+  const auto masked = sinks.mask ? masking(*sinks.mask, model) : nullptr;
   sinks.result = measure_sinks(model, sinks.samples.ids, measured, log);
+  if (masked) sinks.masked = measure_sinks(model, sinks.samples.ids, measured, log, masked.get());
   if (options.repeated || !options.repeat_id.empty()) {
     auto& control = sinks.control.emplace();
     control.id = repeated_id(options, sinks.samples, config);
@@ -198,6 +207,7 @@ ModelSinks measure(const std::string& path, const std::string& text,
         std::vector<std::int64_t>(sinks.samples.ids.front().size(), control.id)};
     control.length = static_cast<std::int64_t>(repeated.front().size());
     control.result = measure_sinks(model, repeated, measured, log);
+    if (masked) control.masked = measure_sinks(model, repeated, measured, log, masked.get());
   }
   return sinks;
 }
@@ -208,6 +218,7 @@ OrderedJson run_object(const Invocation& invocation, const SinksVerbOptions& opt
   add_compute(run, options.compute);
   run["paths"] = {{"model", valid_utf8(path)}, {"text", nullptr}};
   if (!options.text.empty()) run["paths"]["text"] = valid_utf8(options.text);
+  add_mask_path(run, options.mask.path);
   return run;
 }
 
@@ -223,7 +234,9 @@ int run_sinks(const Invocation& invocation) {
   if (!line.parse()) return print_help(line);
   const auto path = single_model(line, "sinks");
   options.check();
+  options.mask.check();
   InputPaths inputs{.models = {path}};
+  if (options.mask.given()) inputs.files.push_back(options.mask.path);
   if (!options.text.empty()) inputs.files.push_back(options.text);
   refuse_overwriting("-o", options.output.output, inputs);
   const auto text =

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "masked.h"
 #include "onset/massive/sinks_json.h"
 #include "sinks_report.h"
 
@@ -10,11 +11,11 @@ namespace {
 
 OrderedJson number(double value) { return float_or_null(static_cast<float>(value)); }
 
-OrderedJson samples_json(const ModelSinks& sinks) {
+OrderedJson samples_json(const ModelSinks& sinks, const SinksResult& result) {
   OrderedJson rows = OrderedJson::array();
   for (std::size_t s = 0; s < sinks.samples.ids.size(); ++s) {
     OrderedJson row{{"ids", sinks.samples.ids[s]}};
-    row.update(sink_sample_json(sinks.result.samples[s], sinks.result.options.threshold));
+    row.update(sink_sample_json(result.samples[s], result.options.threshold));
     rows.push_back(std::move(row));
   }
   return rows;
@@ -33,15 +34,25 @@ OrderedJson text_json(const SinkSamples& samples) {
           {"samples_in_text", text ? OrderedJson(samples.text_samples) : OrderedJson(nullptr)}};
 }
 
-OrderedJson control_json(const ModelSinks& sinks) {
+OrderedJson control_json(const ModelSinks& sinks, bool masked) {
   if (!sinks.control) return nullptr;
   const auto& control = *sinks.control;
+  const auto& result = masked ? *control.masked : control.result;
   return {{"id", control.id},
           {"piece", control.piece ? OrderedJson(valid_utf8(*control.piece)) : OrderedJson(nullptr)},
           {"length", control.length},
-          {"sink_rate", number(control.result.summary.sink_rate)},
-          {"sink_rate_incl_self", number(control.result.summary.sink_rate_incl_self)},
-          {"layers", sink_layers_json(control.result, sinks.windows)}};
+          {"sink_rate", number(result.summary.sink_rate)},
+          {"sink_rate_incl_self", number(result.summary.sink_rate_incl_self)},
+          {"layers", sink_layers_json(result, sinks.windows)}};
+}
+
+// What was measured, the same fields without and with a mask.
+OrderedJson measured_json(const ModelSinks& sinks, const SinksResult& result, bool masked) {
+  return {{"sink_rate", number(result.summary.sink_rate)},
+          {"sink_rate_incl_self", number(result.summary.sink_rate_incl_self)},
+          {"layers", sink_layers_json(result, sinks.windows)},
+          {"control", control_json(sinks, masked)},
+          {"samples", samples_json(sinks, result)}};
 }
 
 }  // namespace
@@ -49,16 +60,15 @@ OrderedJson control_json(const ModelSinks& sinks) {
 OrderedJson sinks_json(const ModelSinks& sinks) {
   const auto& result = sinks.result;
   const bool blocks = result.options.route == SinkRoute::blocks;
-  return {{"model", sinks.model},
-          {"token", result.options.key},
-          {"threshold", result.options.threshold},
-          {"softmax", blocks ? "blocks" : "explicit"},
-          {"text", text_json(sinks.samples)},
-          {"sink_rate", number(result.summary.sink_rate)},
-          {"sink_rate_incl_self", number(result.summary.sink_rate_incl_self)},
-          {"layers", sink_layers_json(result, sinks.windows)},
-          {"control", control_json(sinks)},
-          {"samples", samples_json(sinks)}};
+  OrderedJson json{{"model", sinks.model},
+                   {"token", result.options.key},
+                   {"threshold", result.options.threshold},
+                   {"softmax", blocks ? "blocks" : "explicit"},
+                   {"text", text_json(sinks.samples)}};
+  json.update(measured_json(sinks, result, false));
+  json["wemask"] = wemask_json(sinks.mask);
+  json["masked"] = sinks.masked ? measured_json(sinks, *sinks.masked, true) : OrderedJson(nullptr);
+  return json;
 }
 
 }  // namespace onset::app

@@ -8,6 +8,7 @@
 
 #include "onset/base/json.h"
 #include "onset/massive/sinks.h"
+#include "onset/wemask/mask_spec.h"
 #include "text.h"
 
 namespace onset::app {
@@ -29,6 +30,7 @@ struct SinkControl {
   std::optional<std::string> piece;  // bytes of the token; nothing without a tokenizer
   std::int64_t length = 0;
   SinksResult result;
+  std::optional<SinksResult> masked;
 };
 
 struct ModelSinks {
@@ -39,11 +41,17 @@ struct ModelSinks {
   std::optional<std::string> key_piece;  // bytes of the key's token, where all samples share it
   SinksResult result;
   std::optional<SinkControl> control;
+  std::optional<MaskSpec> mask;
+  std::optional<SinksResult> masked;  // the same samples under the mask
 };
 
 // Everything but `run`: the fields that docs/json.md lists.
 [[nodiscard]] OrderedJson sinks_json(const ModelSinks& sinks);
 // A line a layer and a verdict in words, 80 columns wide.
 [[nodiscard]] std::string sinks_text(const ModelSinks& sinks, const TextStyle& style);
+// Of measured sinks with a mask: the layers without and with it, and the change in words.
+[[nodiscard]] std::string sinks_masked_text(const ModelSinks& sinks);
+// What the mask changes, in words: paragraphs that are not wrapped.
+[[nodiscard]] std::vector<std::string> sinks_masked_paragraphs(const ModelSinks& sinks);
 
 }  // namespace onset::app

@@ -194,8 +194,9 @@ std::string sinks_text(const ModelSinks& sinks, const TextStyle& style) {
   std::vector<std::string> paragraphs{rate_sentences(sinks, style)};
   if (const auto windows = window_sentence(sinks); !windows.empty()) paragraphs.push_back(windows);
   if (sinks.control) paragraphs.push_back(control_sentence(*sinks.control, style));
-  return header_text(sinks, style) + "\n" + layers_text(sinks.result, style) +
-         wrap(join(paragraphs, "\n"), 80, 0) + "\n";
+  const auto text = header_text(sinks, style) + "\n" + layers_text(sinks.result, style) +
+                    wrap(join(paragraphs, "\n"), 80, 0) + "\n";
+  return sinks.masked ? text + "\n" + sinks_masked_text(sinks) : text;
 }
 
 }  // namespace onset::app

@@ -59,7 +59,8 @@ OrderedJson line_plot_json(const LinePlot& plot) {
   return {{"title", plot.title},
           {"series", std::move(series)},
           {"levels", std::move(levels)},
-          {"range", std::move(range)}};
+          {"range", std::move(range)},
+          {"logarithmic", plot.logarithmic}};
 }
 
 void mark_massive_layers(OrderedJson& data, std::optional<std::int64_t> me_layer,

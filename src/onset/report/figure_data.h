@@ -37,6 +37,7 @@ struct LinePlot {
   std::vector<LineSeries> series;
   std::vector<LineLevel> levels = {};
   std::optional<std::pair<double, double>> range = {};  // of the vertical axis; nothing: fitted
+  bool logarithmic = false;                             // the vertical axis; then without `range`
 };
 [[nodiscard]] OrderedJson line_plot_json(const LinePlot& plot);
 

@@ -167,7 +167,7 @@ function lines(data, state) {
     traces,
     layout: layout({
       xaxis: axis("layer", {dtick: steps(small() ? 2 * count : count), range: [-0.6, count - 0.4]}),
-      yaxis: axis(plot.title, plot.range ? {range: plot.range} : {rangemode: "normal"}),
+      yaxis: axis(plot.title, plot.logarithmic ? {type: "log"} : plot.range ? {range: plot.range} : {rangemode: "normal"}),
       shapes: marks.shapes, annotations: marks.annotations, legend: {orientation: "h", x: 0, y: 1.08, yanchor: "bottom", bgcolor: "rgba(0,0,0,0)"},
       showlegend: true,
     }),
