@@ -21,6 +21,12 @@ std::filesystem::path demo_model() {
   return std::filesystem::exists(path) ? path : std::filesystem::path();
 }
 
+std::filesystem::path shared_fixture(std::string_view relative) {
+  const auto path =
+      std::filesystem::path(ONSET_SOURCE_DIR).parent_path() / "shared/fixtures" / relative;
+  return std::filesystem::exists(path) ? path : std::filesystem::path();
+}
+
 std::vector<OrderedJson> read_jsonl(const std::filesystem::path& path) {
   std::ifstream file(path);
   if (!file) throw input_error(str_cat(path.string(), ": cannot open"));

@@ -18,6 +18,9 @@ namespace onset::testing {
 // The demonstration model that scripts/setup fetched; empty when it is not there.
 [[nodiscard]] std::filesystem::path demo_model();
 
+// References too large for the repository, in a folder beside it; empty when they are not there.
+[[nodiscard]] std::filesystem::path shared_fixture(std::string_view relative);
+
 [[nodiscard]] std::vector<OrderedJson> read_jsonl(const std::filesystem::path& path);
 
 // A folder that vanishes with the object.
