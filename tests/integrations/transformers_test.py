@@ -191,7 +191,6 @@ class TransformersTest(unittest.TestCase):
         self.assertEqual(masked[0][0].nonzero().flatten().tolist(), [0, 5])
         self.close(packed[5:], case.reference["logits.wemask_post.b"], "the second text")
 
-    @unittest.skipUnless("--wemask" in onset("capture", "--help"), "onset capture has no --wemask")
     @of("llama_me", "qwen3_me", "gemma2", "deepseek_v3")
     def test_every_kind_of_mask_equals_onset(self, case):
         common = ("--k", "4", "--from-layer", "1")
