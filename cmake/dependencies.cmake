@@ -12,4 +12,9 @@ if(ONSET_WITH_TORCH)
   include(${CMAKE_CURRENT_LIST_DIR}/torch.cmake)
   onset_find_torch("${ONSET_TORCH_DIR}")
   find_package(CLI11 2.1 REQUIRED)
+
+  # Debian compiled httplib's library with these, and they change the layout of its types.
+  find_library(HTTPLIB_LIBRARY cpp-httplib REQUIRED)
+  set(ONSET_HTTPLIB_DEFINITIONS
+    CPPHTTPLIB_OPENSSL_SUPPORT CPPHTTPLIB_ZLIB_SUPPORT CPPHTTPLIB_BROTLI_SUPPORT)
 endif()
