@@ -44,6 +44,21 @@ std::string ChatWriter::write(const Tokenizer& tokenizer, const OrderedJson& mes
   return text;
 }
 
+std::optional<ChatFormat> choose_chat_format(const std::string& name, const Tokenizer& tokenizer,
+                                             const Log& log) {
+  if (name.empty()) {
+    if (const auto caution = chat_template_caution(tokenizer)) log.warning(*caution);
+    const auto& own = tokenizer.chat_template();
+    return own ? recognise_chat_format(*own) : std::nullopt;
+  }
+  const auto format = chat_format(name);
+  for (const auto marker : missing_chat_markers(format, tokenizer)) {
+    log.warning(str_cat("chat format ", name, " writes ", quote(marker),
+                        ", which is no token of this model: it would be ordinary text"));
+  }
+  return format;
+}
+
 OrderedJson user_message(std::string_view text) {
   return OrderedJson::array({OrderedJson{{"role", "user"}, {"content", valid_utf8(text)}}});
 }

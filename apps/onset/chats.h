@@ -33,6 +33,13 @@ class ChatWriter {
   std::set<std::string> said_;
 };
 
+// The format that was named, else the model's own; nothing where it has none that is known. Warns
+// of markers of a named format that are no tokens of the model, and of a template that may have
+// been edited. A usage error for a name that is not known.
+[[nodiscard]] std::optional<ChatFormat> choose_chat_format(const std::string& name,
+                                                           const Tokenizer& tokenizer,
+                                                           const Log& log);
+
 // What --chat makes of a text: one message of a user.
 [[nodiscard]] OrderedJson user_message(std::string_view text);
 

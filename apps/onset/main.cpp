@@ -31,6 +31,8 @@ const std::vector<Verb>& verbs() {
        run_rigidity},
       {"report", "all of these on one page: answers in words, pictures, tables", run_report},
       {"mask", "makes a WeMask for a model, and shows what one takes away", run_mask},
+      {"serve", "the model behind OpenAI's HTTP API, each request with or without WeMask",
+       run_serve},
       {"inspect", "what a model is made of, what it needs; checks every byte", run_inspect},
       {"tokenize", "texts to ids and pieces, ids to text, chats to text and ids", run_tokenize},
       {"capture", "tensors of the forward pass at chosen sites, to a safetensors file",

@@ -13,6 +13,7 @@ int run_report(const Invocation& invocation);
 int run_mask(const Invocation& invocation);
 int run_rigidity(const Invocation& invocation);
 int run_scan(const Invocation& invocation);
+int run_serve(const Invocation& invocation);
 int run_sinks(const Invocation& invocation);
 int run_tokenize(const Invocation& invocation);
 
