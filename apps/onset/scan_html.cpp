@@ -76,11 +76,10 @@ ScanPageInput scan_page_input(const ModelScan& scan, const OrderedJson& run) {
 std::string scan_html(const ModelScan& scan, const OrderedJson& run) {
   Page page = scan_page(scan_page_input(scan, run));
   if (scan.masked) {
-    // Before what is there to look up.
-    const auto place =
-        std::find_if(page.sections.begin(), page.sections.end(), [](const Section& section) {
-          return section.id == "prompt" || section.id == "prompts" || section.id == "method";
-        });
+    // Behind the pictures, before what is there to look up.
+    const auto place = std::find_if(
+        page.sections.begin(), page.sections.end(),
+        [](const Section& section) { return section.id == "prompts" || section.id == "method"; });
     page.sections.insert(place, masked_section({.scan = scan}));
   }
   return render_page(page);
