@@ -10,6 +10,9 @@
 namespace onset {
 namespace {
 
+// Multiplications that are worth a thread.
+constexpr std::int64_t least_products = 250'000;
+
 // One key-value head of one sequence, and the query heads that share it.
 template <typename T>
 struct Task {
@@ -104,7 +107,14 @@ void attend_all(const at::Tensor& q, std::span<const CachedQuery> queries,
   T* out_data = out.mutable_data_ptr<T>();
   const auto kernel = chosen_kernel<T>();
   const auto tasks = static_cast<std::int64_t>(queries.size()) * attention.groups;
-  at::parallel_for(0, tasks, 1, [&](std::int64_t begin, std::int64_t end) {
+  std::int64_t seen = 0;
+  for (const CachedQuery& query : queries) {
+    seen += attention.window > 0 ? std::min(attention.window, query.length) : query.length;
+  }
+  const std::int64_t products =
+      std::max<std::int64_t>(1, seen * q.size(1) * (key_dim + attention.value_dim));
+  const std::int64_t grain = std::max<std::int64_t>(1, least_products * tasks / products);
+  at::parallel_for(0, tasks, grain, [&](std::int64_t begin, std::int64_t end) {
     std::vector<T> scores;
     for (std::int64_t index = begin; index < end; ++index) {
       const CachedQuery& query = queries[static_cast<std::size_t>(index / attention.groups)];
