@@ -31,6 +31,7 @@ const std::vector<Verb>& verbs() {
        run_rigidity},
       {"report", "all of these on one page: answers in words, pictures, tables", run_report},
       {"mask", "makes a WeMask for a model, and shows what one takes away", run_mask},
+      {"generate", "text from prompts: as the model is, under a mask, or both", run_generate},
       {"serve", "the model behind OpenAI's HTTP API, each request with or without WeMask",
        run_serve},
       {"inspect", "what a model is made of, what it needs; checks every byte", run_inspect},
@@ -60,6 +61,7 @@ std::string overview() {
       "  onset explain MODEL\n"
       "  onset sinks MODEL --text corpus.txt\n"
       "  onset report MODEL -o report.html\n"
+      "  onset generate MODEL --chat --prompt \"What is a residual stream?\"\n"
       "  onset inspect MODEL --verify\n"
       "  onset tokenize MODEL --text \"Dark Blue.\"\n"
       "  onset capture MODEL --sites 'layers.*.resid_post' --ids 1,5,9 -o a.st\n\n",

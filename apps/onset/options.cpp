@@ -57,14 +57,13 @@ void PromptOptions::declare(CommandLine& line) {
               "or never; it is never doubled, and ids get it with yes only");
 }
 
-void ComputeOptions::declare(CommandLine& line) {
+void ComputeOptions::declare(CommandLine& line, const std::string& seed_help) {
   line.group("Computing");
   line.choice(compute, "--compute", compute_names(),
               "number format of the products; the residual stream stays float32 or wider",
               refuse_float16);
   declare_threads(line, threads);
-  line.integer(seed, "--seed", "N", "recorded in the result; nothing here is random yet", 0,
-               INT64_MAX);
+  line.integer(seed, "--seed", "N", seed_help, 0, INT64_MAX);
 }
 
 void declare_threads(CommandLine& line, std::int64_t& threads) {
@@ -85,7 +84,7 @@ void add_compute(OrderedJson& run, const ComputeOptions& options) {
   run["compute"] = compute_name(options.compute);
   run["seed"] = options.seed;
   // One pass over a model keeps nothing: each layer's pages are read when it runs, then dropped.
-  run["weights"] = "streamed";
+  run["weights"] = options.residency == Residency::resident ? "resident" : "streamed";
 }
 
 void OutputOptions::declare(CommandLine& line) {

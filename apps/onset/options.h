@@ -32,8 +32,10 @@ struct ComputeOptions {
   Compute compute = Compute::f32;
   std::int64_t threads = 0;  // 0: available_cores()
   std::int64_t seed = 0;
+  Residency residency = Residency::streamed;  // what the verb does, not an option
 
-  void declare(CommandLine& line);
+  void declare(CommandLine& line,
+               const std::string& seed_help = "recorded in the result; nothing here is random yet");
   [[nodiscard]] int thread_count() const;
 };
 

@@ -27,11 +27,11 @@ class ResultWriter {
   ~ResultWriter();
 
   void write(std::string_view text);
+  // Hands on what was written so far; a file still appears with finish() alone.
+  void flush();
   void finish();
 
  private:
-  void flush();
-
   std::string name_;  // for messages
   std::unique_ptr<AtomicFile> file_;
   int descriptor_ = -1;  // where there is no file_
