@@ -12,6 +12,7 @@
 
 #include "onset/base/error.h"
 #include "onset/base/strings.h"
+#include "output.h"
 
 namespace onset::app {
 namespace {
@@ -66,7 +67,19 @@ bool holds(const std::filesystem::path& model, const FileId& file) {
   return false;
 }
 
+// Without links and dots as far as it exists. A name alone is looked up here, as "./name" is.
+std::filesystem::path full_path(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::weakly_canonical(std::filesystem::absolute(path, ignored), ignored);
+}
+
 }  // namespace
+
+bool same_output(const std::string& a, const std::string& b) {
+  if (is_special_file(a)) return false;
+  const auto file = regular_file(a);
+  return (file && file == regular_file(b)) || full_path(a) == full_path(b);
+}
 
 void refuse_overwriting(const std::string& option, const std::string& output,
                         const InputPaths& inputs) {

@@ -1,4 +1,4 @@
-// What a verb reads, so that what it writes does not replace it.
+// What a verb reads and writes, so that no output replaces an input or another output.
 #pragma once
 
 #include <string>
@@ -18,5 +18,9 @@ struct InputPaths {
 // `option` names the output in the message. Nothing is refused that is not there yet.
 void refuse_overwriting(const std::string& option, const std::string& output,
                         const InputPaths& inputs);
+
+// Whether two outputs name one file, by whatever names, also where it is not there yet. Never for
+// devices, which both may write to.
+[[nodiscard]] bool same_output(const std::string& a, const std::string& b);
 
 }  // namespace onset::app

@@ -1,6 +1,5 @@
 // onset report: scan, explain, rigidity and sinks of one model or several, on one page.
 
-#include <filesystem>
 #include <optional>
 #include <utility>
 
@@ -114,13 +113,6 @@ std::string summary_text(const Page& page) {
   return text;
 }
 
-bool same_file(const std::string& a, const std::string& b) {
-  std::error_code ignored;
-  return std::filesystem::weakly_canonical(a, ignored) ==
-             std::filesystem::weakly_canonical(b, ignored) &&
-         !is_special_file(a);
-}
-
 // Refuses what cannot work before anything is read.
 void check(const ReportVerbOptions& options, const std::vector<std::string>& models) {
   if (models.empty()) {
@@ -147,7 +139,7 @@ void check(const ReportVerbOptions& options, const std::vector<std::string>& mod
     throw usage_error("--data needs a file: standard output is for the report",
                       "for example --data report.json");
   }
-  if (!options.data.empty() && !to_output && same_file(options.data, options.output)) {
+  if (!options.data.empty() && !to_output && same_output(options.data, options.output)) {
     throw usage_error("--data and --output name the same file", "give them different names");
   }
 }

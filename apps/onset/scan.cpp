@@ -2,7 +2,6 @@
 // writes them.
 
 #include <charconv>
-#include <filesystem>
 #include <optional>
 #include <utility>
 
@@ -168,11 +167,7 @@ void refuse_unfit_report(const ScanVerbOptions& options, const std::vector<std::
     throw usage_error("--report needs a file: standard output is for the table",
                       "for example --report scan.html");
   }
-  std::error_code ignored;
-  if (!options.output.output.empty() &&
-      std::filesystem::weakly_canonical(report, ignored) ==
-          std::filesystem::weakly_canonical(options.output.output, ignored) &&
-      !is_special_file(report)) {
+  if (!options.output.output.empty() && same_output(report, options.output.output)) {
     throw usage_error("--report and --output name the same file", "give them different names");
   }
 }

@@ -115,6 +115,8 @@ TEST(ReportVerb, WrongUseIsRefused) {
   expect_refusal(run_onset(call("llama_me", {"-o", page, "--only", "norm", "--skip", "ffn"})), 2,
                  "exclude each other");
   expect_refusal(run_onset(call("llama_me", {"-o", page, "--data", page})), 2, "same file");
+  expect_refusal(run_onset(call("llama_me", {"-o", "none.html", "--data", "./none.html"})), 2,
+                 "same file");
   expect_refusal(run_onset(call("llama_me", {"-o", page, "--data", "-"})), 2,
                  "--data needs a file");
   expect_refusal(run_onset({"report", model_path("llama_me"), "--text", "none.txt", "-o", page}), 1,
