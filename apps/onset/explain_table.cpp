@@ -32,15 +32,7 @@ std::string header_text(const Explanation& explanation, const TextStyle& style) 
            80, 7) +
       "\n";
   if (explanation.text) {
-    const auto& used = *explanation.text;
-    text +=
-        "text   " +
-        wrap(str_cat(printable(used.source, style.utf8), ", ", used.tokens, " tokens",
-                     used.shortened ? " of it" : "", "; perplexity in windows of ",
-                     used.windows.window, used.windows.bos ? " with BOS" : " without BOS",
-                     ", sinks in ", counted(used.samples, "sample"), " of ", used.sample_length),
-             80, 7) +
-        "\n";
+    text += "text   " + wrap(text_words(*explanation.text, style), 80, 7) + "\n";
   }
   return text + "\n";
 }

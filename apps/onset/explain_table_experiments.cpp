@@ -10,7 +10,7 @@
 namespace onset::app {
 namespace {
 
-// The first layer behind the edited one, the two whose sinks change most with the dose, the last.
+// The first layer after the edited one, the two whose sinks change most with the dose, the last.
 std::vector<std::size_t> layers_shown(const DoseResult& dose) {
   auto order = layers_by_change(dose);
   if (order.empty()) return {};
@@ -29,7 +29,7 @@ std::vector<std::size_t> layers_shown(const DoseResult& dose) {
 
 std::string factorial_rows(const FactorialResult& factorial) {
   std::string text =
-      "norm's gain   FFN             M  token's  later M  perplexity   sinks     behind\n";
+      "norm's gain   FFN             M  token's  later M  perplexity   sinks      later\n";
   for (const auto& cell : factorial.cells) {
     const std::string norm =
         cell.a == 1.0 ? "as is" : (cell.a == 0.0 ? "flat" : str_cat("flat, a = ", cell.a));
@@ -48,8 +48,8 @@ std::string factorial_rows(const FactorialResult& factorial) {
                       "median token's rms; capped: FFN output cut down to ",
                       shortest(factorial.cap),
                       " times the median token's length. token's: M of the explained "
-                      "token; later M: after any later layer; behind: sinks in the layers "
-                      "behind this one, as in part 6."),
+                      "token; later M: after any later layer; later: sinks in the layers "
+                      "after this one, as in part 6."),
               80, 0) +
          "\n";
 }
@@ -67,7 +67,7 @@ std::string vocabulary_rows(const VocabularyResult& vocabulary) {
 std::string dose_rows(const DoseResult& dose) {
   if (dose.conditions.empty()) return {};
   const auto shown = layers_shown(dose);
-  std::string text = "entries       perplexity    sinks  behind  at layer";
+  std::string text = "entries       perplexity    sinks   later  at layer";
   for (const auto layer : shown) text += pad_left(str_cat(layer), 8);
   text += "\n";
   for (const auto& condition : dose.conditions) {

@@ -78,7 +78,8 @@ bool dims_read(const NormAnalysis& found, std::vector<std::string>& words) {
     any = any || !hidden_from_ffn;
     if (i >= dims_told) continue;
     words.push_back(str_cat("In dim ", dim.dim, " the norm reads x = ", compact(dim.x), ", ",
-                            percent(dim.energy_before), " of the token's energy; its gain is ",
+                            percent(dim.energy_before), " of the token's energy",
+                            i == 0 ? " (its squared length)" : "", "; its gain is ",
                             compact(dim.gain), " (number ", dim.gain_rank + 1, " of ", hidden,
                             " by size), which leaves ", percent(dim.energy_after), ". ",
                             hidden_from_ffn ? "So the FFN does not read what stands in this dim."
@@ -92,9 +93,10 @@ bool dims_read(const NormAnalysis& found, std::vector<std::string>& words) {
 
 std::string spread_words(const NormAnalysis& found, bool reads_explained) {
   const auto& token = found.token;
-  std::string text = str_cat("What the FFN reads", reads_explained ? "" : " instead",
-                             " is spread over about ", about(token.after.participation), " dims (",
-                             about(token.before.participation), " before the gain");
+  std::string text =
+      str_cat("What the FFN reads", reads_explained ? "" : " instead", " is spread over about ",
+              about(token.after.participation), " dims (participation ratio; ",
+              about(token.before.participation), " before the gain");
   if (found.others) text += str_cat("; others ", about(found.others->after.participation));
   std::string listed;
   double sum = 0;
@@ -120,9 +122,9 @@ std::vector<std::string> norm_words(const Explanation& explanation) {
   const auto& found = *norm->ffn_norm;
   const auto& token = found.token;
   std::vector<std::string> words;
-  std::string text =
-      str_cat("The gain w of the norm before the FFN makes the ", massive_word(explanation),
-              "token ", compact(token.amplification), " times as long as x_hat");
+  std::string text = str_cat("The gain w of the norm before the FFN makes the ",
+                             massive_word(explanation), "token ", compact(token.amplification),
+                             " times as long as x_hat, the state divided by its RMS");
   if (found.others) {
     text += str_cat(
         "; the median of the ", found.other_count, " other tokens is ",
@@ -167,10 +169,12 @@ std::string reads_words(const NeuronPart& neuron, std::int64_t dim) {
 }
 
 std::string entry_words(const EntryAttribution& entry) {
-  std::string text = str_cat(
-      "In dim ", entry.dim, " the FFN adds ", compact(entry.ffn_out), " and attention ",
-      compact(entry.attn_out), " to ", compact(entry.resid_pre), ". ", entry.neurons_for_90_percent,
-      " of ", entry.neuron_count, " neurons carry 90 % of what the neurons write there: ");
+  std::string text =
+      str_cat("In dim ", entry.dim, " the FFN adds ", compact(entry.ffn_out), " and attention ",
+              compact(entry.attn_out), " to ", compact(entry.resid_pre), ". ",
+              entry.neurons_for_90_percent, " of ", entry.neuron_count,
+              entry.neurons_for_90_percent == 1 ? " neurons carries" : " neurons carry",
+              " 90 % of what the neurons write there: ");
   for (std::size_t i = 0; i < std::min<std::size_t>(2, entry.neurons.size()); ++i) {
     text += (i == 0 ? "" : ", ") + neuron_words(entry.neurons[i]);
   }
@@ -223,8 +227,10 @@ std::string super_weight_words(const SuperWeightResult& found) {
                      : pass + "nothing stands out any more.";
       continue;
     }
-    text += (i == 0 ? "The super weight is " : pass + "the next is ") +
-            super_weight_place(*look.found) + ".";
+    text +=
+        (i == 0 ? "The super weight (the single weight that most of the value passes through) is "
+                : pass + "the next is ") +
+        super_weight_place(*look.found) + ".";
   }
   return text;
 }
@@ -273,16 +279,14 @@ std::string stage_words(const StageAttribution& stage) {
       text += (i == 0 ? "" : ", ") + neuron_words(entry.opposing[i]);
     }
     text += ". ";
-    const auto& neuron = entry.neurons.front();
-    if (entry.ffn_norm_gain && !neuron.gate_terms.empty()) {
-      text += str_cat("The FFN's norm has gain ", compact(*entry.ffn_norm_gain),
-                      " in that dim, and "
-                      "it gives ",
-                      compact(neuron.gate_from_dim), " of the gate of neuron ", neuron.neuron, " (",
-                      compact(neuron.gate), ")",
-                      std::abs(neuron.gate_from_dim) > 0.3 * std::abs(neuron.gate)
-                          ? ": the FFN reads the massive value and cancels it."
-                          : ".");
+    const auto* neuron = main_opponent(entry);
+    if (entry.ffn_norm_gain && neuron != nullptr) {
+      text += str_cat(
+          "The FFN's norm has gain ", compact(*entry.ffn_norm_gain), " in that dim, which gives ",
+          compact(neuron->gate_from_dim), " to the gate of neuron ", neuron->neuron, " (",
+          compact(neuron->gate), " in all)",
+          reads_the_dim(*neuron) ? ": the neuron reads the massive value and writes against it."
+                                 : ".");
     }
   } else if (!entry.heads.empty()) {
     const auto head = std::max_element(entry.heads.begin(), entry.heads.end(),
@@ -298,7 +302,7 @@ std::vector<std::string> fall_words(const Explanation& explanation) {
   const auto& fall = explanation.result.fall;
   if (!fall) return {};
   if (fall->stages.empty()) {
-    return {str_cat("No layer behind it halves this token's largest entry from above ",
+    return {str_cat("No later layer halves this token's largest entry from above ",
                     compact(fall->threshold), " (--min-abs): after the last, layer ",
                     fall->last_layer, ", it is ", compact(fall->last_largest), ".")};
   }

@@ -29,7 +29,7 @@ std::string removed_words(const DoseResult& dose) {
 }
 
 std::string response_words(const DoseResult& dose, const DoseCondition& condition) {
-  return str_cat("sink rate behind the layer ", percent(rate_of(dose, &condition)), ", perplexity ",
+  return str_cat("sink rate of later layers ", percent(rate_of(dose, &condition)), ", perplexity ",
                  perplexity_text(condition.text.perplexity));
 }
 
@@ -72,8 +72,9 @@ std::string layers_words(const DoseResult& dose) {
       seen.push_back(layer);
     }
     if (here.empty()) continue;
-    gone += str_cat(gone.empty() ? "" : "; ", here.size() == 1 ? "layer " : "layers ", ranges(here),
-                    " from dose ", shortest(*condition.dose), " on");
+    gone +=
+        str_cat(gone.empty() ? "" : "; ", here.size() == 1 ? "layer " : "layers ", ranges(here),
+                " at dose ", shortest(*condition.dose), *condition.dose > 0 ? " and below" : "");
   }
   if (respond.empty()) return "No layer loses 10 percentage points of its sink rate or more.";
   std::string text = str_cat(respond.size() == 1 ? "Layer " : "Layers ", ranges(respond),
@@ -92,10 +93,11 @@ std::string key_words(const DoseResult& dose, const std::string& massive) {
   const auto& with = full->keys[order.front()];
   const auto& without = none->keys[order.front()];
   std::string text = str_cat(
-      "In layer ", order.front(), " the token's key is ", compact(with.key_norm), " long (others ",
-      compact(with.others_key_norm), "), its value ", compact(with.value_norm), " (others ",
-      compact(with.others_value_norm), "), and later queries have a cosine of ",
-      compact(with.query_cosine), " with the key (others ", compact(with.others_query_cosine),
+      "In layer ", order.front(), ", whose sinks change most, the token's key is ",
+      compact(with.key_norm), " long (others ", compact(with.others_key_norm), "), its value ",
+      compact(with.value_norm), " (others ", compact(with.others_value_norm),
+      "), and later queries have a cosine of ", compact(with.query_cosine),
+      " with the key (others ", compact(with.others_query_cosine),
       "); with the entries zeroed they are ", compact(without.key_norm), ", ",
       compact(without.value_norm), " and ", compact(without.query_cosine));
   const auto small = [](double own, double others, double changed) {
@@ -125,18 +127,29 @@ std::string state_words(const DoseResult& dose) {
 }  // namespace
 
 std::string dose_verdict(const DoseResult& dose) {
+  const auto rate = [&](const char* name, std::optional<double> at = std::nullopt) {
+    return percent(rate_of(dose, at ? condition_of(dose, name, *at) : condition_of(dose, name)));
+  };
+  if (std::isnan(rate_of(dose, condition_of(dose, "dose", 1.0))) ||
+      std::isnan(rate_of(dose, condition_of(dose, "dose", 0.0)))) {
+    return "The sinks of later layers could not be measured.";
+  }
+  return str_cat("The sink rate of later layers is ", rate("dose", 1.0),
+                 "; with the entries zeroed ", rate("dose", 0.0),
+                 " remain, with all that the block writes to the token removed ",
+                 rate("block_write"), "; ", dose_conclusion(dose));
+}
+
+std::string dose_conclusion(const DoseResult& dose) {
   const auto rate = [&](const DoseCondition* condition) { return rate_of(dose, condition); };
   const double full = rate(condition_of(dose, "dose", 1.0));
   const double zeroed = rate(condition_of(dose, "dose", 0.0));
   const double removed = rate(condition_of(dose, "block_write"));
   const double control = std::max(std::abs(full - rate(condition_of(dose, "control_dim"))),
                                   std::abs(full - rate(condition_of(dose, "control_token"))));
-  if (std::isnan(full - zeroed)) return "The sinks behind the layer could not be measured.";
-  const std::string change =
-      str_cat("The sink rate behind the layer is ", percent(full), "; with the entries zeroed ",
-              percent(zeroed), " remain, with all that the block writes to the token removed ",
-              percent(removed), "; the controls change it by at most ", points(control),
-              " percentage points: ");
+  if (std::isnan(full - zeroed)) return "the sinks of later layers could not be measured.";
+  const std::string change = str_cat("the controls change the sink rate by at most ",
+                                     points(control), " percentage points: ");
   if (std::max({full, zeroed, removed}) < notable_change) {
     return change + "hardly a head is a sink there to begin with, so nothing can respond.";
   }
@@ -157,6 +170,24 @@ std::string dose_verdict(const DoseResult& dose) {
   return change + "most of these sinks rest on the entries.";
 }
 
+std::string perplexity_apart(const DoseResult& dose) {
+  const auto* full = condition_of(dose, "dose", 1.0);
+  const auto* none = condition_of(dose, "dose", 0.0);
+  const auto* removed = condition_of(dose, "block_write");
+  if (full == nullptr || none == nullptr || removed == nullptr) return "";
+  const double more = rate_of(dose, none) - rate_of(dose, removed);
+  const bool apart = more > notable_change && none->text.perplexity > 2 * full->text.perplexity &&
+                     none->text.perplexity > 2 * removed->text.perplexity;
+  if (!apart) return "";
+  return str_cat(
+      "Sinks and perplexity part here: with the whole write removed fewer sinks are "
+      "left (",
+      percent(rate_of(dose, removed)), ") and the perplexity is ",
+      perplexity_text(removed->text.perplexity), ", with the entries zeroed more (",
+      percent(rate_of(dose, none)), ") and it is ", perplexity_text(none->text.perplexity),
+      ". So lost sinks are not what the perplexity is lost for there.");
+}
+
 std::vector<std::string> dose_words(const Explanation& explanation) {
   const auto& dose = explanation.result.dose;
   if (!dose) return {};
@@ -170,7 +201,9 @@ std::vector<std::string> dose_words(const Explanation& explanation) {
   add(key_words(found, massive));
   if (const auto* mean = condition_of(found, "mean")) {
     std::string means;
-    for (const double value : found.mean) means += (means.empty() ? "" : ", ") + compact(value);
+    for (std::size_t i = 0; i < std::min(found.mean.size(), found.dims.size()); ++i) {
+      means += str_cat(i == 0 ? "" : ", ", compact(found.mean[i]), " in dim ", found.dims[i]);
+    }
     add(str_cat("Set to their mean over the prompts (", means, "): ", response_words(found, *mean),
                 ". Where this changes little, the entries' exact values carry next to no "
                 "information; where zeroing them changes much, the model needs them as a "
@@ -189,6 +222,7 @@ std::vector<std::string> dose_words(const Explanation& explanation) {
                 " set to 0: ", response_words(found, *token), "."));
   }
   add(dose_verdict(found));
+  add(perplexity_apart(found));
   add("This holds for the text, the heads' threshold and the model as trained: another training "
       "may "
       "make sinks without such entries, and what the perplexity is lost for is not shown.");

@@ -52,7 +52,7 @@ std::string single_effect(const std::string& nil, double nil_value, const std::s
   const double ratio = both / value;
   if (within_factor(ratio, notable_factor)) {
     const double deviation = 100 * std::abs(ratio - 1);
-    return text + str_cat("and together they do the same within ",
+    return text + str_cat("and both together the same as that within ",
                           std::max<std::int64_t>(1, std::llround(std::ceil(deviation))), " %");
   }
   return text + str_cat("but together they make ", times(both));
@@ -125,6 +125,10 @@ std::vector<std::string> factorial_words(const Explanation& explanation) {
     }
   }
   words.push_back(text + ".");
+  words.emplace_back(
+      "Flattened: every gain of the norm is set to their mean. Of the FFN, normalised: the product "
+      "act(gate) * up of each token is divided by its RMS; clamped: scaled down to the RMS of the "
+      "median token; capped: the output scaled down to twice the length of the median token's.");
   if (!(plain.at_layer > 0)) {
     words.emplace_back("M is 0 there: nothing can be compared with it.");
     return words;
@@ -161,7 +165,8 @@ std::vector<std::string> vocabulary_words(const Explanation& explanation, const 
   std::string text =
       str_cat("Alone at position 0, ", grouped(found.massive), " of ", grouped(found.tokens),
               " vocabulary entries (", compact(100 * share), " %) have an entry above ",
-              compact(found.threshold), " after the layer, ", grouped(found.massive_at_dims),
+              compact(found.threshold), " (the rule with the layer's median on the prompts), ",
+              found.massive_at_dims == found.massive ? "all" : grouped(found.massive_at_dims),
               " of them with the largest in the dims explained; the median of the "
               "largest |x| is ",
               compact(found.quantiles[found.quantiles.size() / 2]), ".");

@@ -12,6 +12,13 @@ std::string massive_word(const Explanation& explanation) {
   return explanation.result.target.massive ? "massive " : "";
 }
 
+std::string text_words(const TextUsed& used, const TextStyle& style) {
+  return str_cat(printable(used.source, style.utf8), ", ", used.tokens, " tokens",
+                 used.shortened ? " of it" : "", "; perplexity in windows of ", used.windows.window,
+                 used.windows.bos ? " with BOS" : " without BOS", ", sinks in ",
+                 counted(used.samples, "sample"), " of ", used.sample_length);
+}
+
 std::string ranges(const std::vector<std::int64_t>& numbers) {
   std::string text;
   for (std::size_t begin = 0; begin < numbers.size();) {
@@ -64,6 +71,20 @@ std::vector<std::size_t> layers_by_change(const DoseResult& dose) {
                    [&](std::size_t a, std::size_t b) { return change[a] > change[b]; });
   return order;
 }
+
+const NeuronPart* main_opponent(const EntryAttribution& entry) {
+  if (entry.opposing.empty()) return nullptr;
+  const auto& main = entry.opposing.front();
+  // The terms of the gate are known of the largest neurons only.
+  const auto found =
+      std::find_if(entry.neurons.begin(), entry.neurons.end(), [&](const NeuronPart& part) {
+        return part.module == main.module && part.neuron == main.neuron;
+      });
+  if (found == entry.neurons.end() || found->gate_terms.empty() || found->gate == 0) return nullptr;
+  return &*found;
+}
+
+bool reads_the_dim(const NeuronPart& neuron) { return neuron.gate_from_dim / neuron.gate > 0.3; }
 
 std::string condition_name(const DoseResult& dose, const DoseCondition& condition) {
   if (condition.dose)

@@ -15,6 +15,8 @@ namespace onset::app {
 // "token 0 ("My") of prompt 0".
 [[nodiscard]] std::string token_words(const Explanation& explanation, const TargetToken& token,
                                       const TextStyle& style);
+// "built-in sample, 512 tokens of it; perplexity in windows of 512 without BOS, sinks in ..".
+[[nodiscard]] std::string text_words(const TextUsed& used, const TextStyle& style);
 // "massive " where the explained entry is massive, else nothing: "the massive token", "the token".
 [[nodiscard]] std::string massive_word(const Explanation& explanation);
 // "12 to 15, 20" of ascending numbers.
@@ -29,7 +31,7 @@ namespace onset::app {
 inline constexpr std::size_t dims_told = 3;
 // "and 4 more (--json)".
 [[nodiscard]] std::string more_words(std::size_t count);
-// The layers behind the edited one, by how much their sink rate differs between doses, the largest
+// The layers after the edited one, by how much their sink rate differs between doses, the largest
 // difference first.
 [[nodiscard]] std::vector<std::size_t> layers_by_change(const DoseResult& dose);
 [[nodiscard]] std::string condition_name(const DoseResult& dose, const DoseCondition& condition);
@@ -50,7 +52,17 @@ inline constexpr std::size_t dims_told = 3;
 // What flattening the gain and the change of the FFN do alone and together; empty where one of them
 // was not run or M is 0.
 [[nodiscard]] std::string interaction_words(const FactorialResult& factorial, FfnChange change);
-// How the sinks behind the layer respond, beside the controls.
+// How the sinks of later layers respond, beside the controls: the rates, then the conclusion.
 [[nodiscard]] std::string dose_verdict(const DoseResult& dose);
+// "the controls change the sink rate by at most 1.2 percentage points: most of ..".
+[[nodiscard]] std::string dose_conclusion(const DoseResult& dose);
+// Where sinks and perplexity part, in words: what takes more of the sinks costs far less. Else "".
+[[nodiscard]] std::string perplexity_apart(const DoseResult& dose);
+
+// Of a fall: the neuron that writes most against the entry, with what its gate reads; nothing where
+// that is not known.
+[[nodiscard]] const NeuronPart* main_opponent(const EntryAttribution& entry);
+// Whether a good part of the neuron's gate comes from the attributed dim, and drives it.
+[[nodiscard]] bool reads_the_dim(const NeuronPart& neuron);
 
 }  // namespace onset::app

@@ -67,8 +67,9 @@ Fact norm_answer(const NormAnalysis& norm) {
     text = str_cat(unread ? "No: " : "Partly: ", "the gain of the norm before the FFN in dim ",
                    dim.dim, " is ", number_text(dim.gain), " (rank ", dim.gain_rank + 1, " of ",
                    norm.gain.size(), " by size). The dim holds ", share_text(dim.energy_before),
-                   " of the token's energy before the gain and ", share_text(dim.energy_after),
-                   " after it", unread ? ", so the FFN writes it without reading it. " : ". ");
+                   " of the token's energy (its squared length) before the gain and ",
+                   share_text(dim.energy_after), " after it",
+                   unread ? ", so the FFN writes it without reading it. " : ". ");
   }
   text += str_cat("What the gain amplifies ", unread ? "instead is " : "is ", "spread over about ",
                   about(norm.token.after.participation), " dims, most in ");
@@ -95,10 +96,12 @@ Fact factorial_answer(const FactorialResult& found) {
   const auto* held = cell_of(found, 1.0, FfnChange::normalised);
   const auto* both = cell_of(found, 0.0, FfnChange::normalised);
   if (flat != nullptr) {
-    text += str_cat(", ", number_text(flat->at_layer), " with the norm's gain flattened");
+    text += str_cat(", ", number_text(flat->at_layer),
+                    " with every gain of the norm set to their mean (flattened)");
   }
   if (held != nullptr) {
-    text += str_cat(", ", number_text(held->at_layer), " with the FFN's product normalised");
+    text += str_cat(", ", number_text(held->at_layer),
+                    " with the FFN's product act(gate) * up divided by its RMS (normalised)");
   }
   if (both != nullptr) text += str_cat(", and ", number_text(both->at_layer), " with both");
   text += ".";
@@ -120,24 +123,19 @@ Fact factorial_answer(const FactorialResult& found) {
                     ", a factor of ", number_text(std::exp(one->value)),
                     "; 0, a factor of 1, is none).");
   }
-  return {"What if the gain is flattened, the product normalised, or both?", text};
+  return {"What if the gain is flattened, the FFN's product normalised, or both?", text};
 }
 
 // What the neuron that writes most against the entry reads of it.
 std::string reading_words(const EntryAttribution& entry) {
   if (!entry.ffn_norm_gain) return {};
   std::string text =
-      str_cat("; here the norm's gain in the dim is ", number_text(*entry.ffn_norm_gain));
-  const auto& main = entry.opposing.front();
-  // The terms of the gate are known of the largest neurons.
-  const auto neuron =
-      std::find_if(entry.neurons.begin(), entry.neurons.end(), [&](const NeuronPart& part) {
-        return part.module == main.module && part.neuron == main.neuron;
-      });
-  if (neuron == entry.neurons.end() || neuron->gate_terms.empty() || neuron->gate == 0) return text;
+      str_cat("; the norm's gain in the dim is ", number_text(*entry.ffn_norm_gain), " here");
+  const auto* neuron = main_opponent(entry);
+  if (neuron == nullptr) return text;
   text += str_cat(", and the dim gives ", number_text(neuron->gate_from_dim),
-                  " of that neuron's gate of ", number_text(neuron->gate));
-  if (neuron->gate_from_dim / neuron->gate > 0.3) text += ": it reads the value and cancels it";
+                  " to that neuron's gate, which is ", number_text(neuron->gate), " in all");
+  if (reads_the_dim(*neuron)) text += ": the neuron reads the value and writes against it";
   return text;
 }
 
@@ -162,11 +160,12 @@ Fact fall_answer(const FallResult& fall) {
     if (std::fabs(entry.attn_out) > std::fabs(entry.ffn_out)) {
       text += head_words(entry);
     } else if (!entry.opposing.empty()) {
-      text += str_cat(", most by neuron ", neuron_list(entry.opposing, 1), reading_words(entry));
+      text += str_cat(". The largest part of the FFN's is neuron ", neuron_list(entry.opposing, 1),
+                      reading_words(entry));
     }
     text += ".";
   }
-  if (text.empty()) text = "No layer behind it halves the token's largest entry.";
+  if (text.empty()) text = "No later layer halves the token's largest entry.";
   text += str_cat(" After the last layer the token's largest entry is ",
                   number_text(fall.last_largest), ".");
   return {"What takes it away again?", text};
@@ -174,11 +173,15 @@ Fact fall_answer(const FallResult& fall) {
 
 Fact vocabulary_answer(const VocabularyResult& found) {
   const double share = static_cast<double>(found.massive) / static_cast<double>(found.tokens);
-  std::string text = str_cat(
-      "Alone at position 0, ", number_text(static_cast<double>(found.massive)), " of ",
-      number_text(static_cast<double>(found.tokens)), " vocabulary entries (", share_text(share),
-      ") become massive, ", number_text(static_cast<double>(found.massive_at_dims)),
-      " of them in the dims explained.");
+  std::string text =
+      str_cat("Alone at position 0, ", number_text(static_cast<double>(found.massive)), " of ",
+              number_text(static_cast<double>(found.tokens)), " vocabulary entries (",
+              share_text(share), ") become massive, ",
+              found.massive_at_dims == found.massive
+                  ? std::string("all")
+                  : number_text(static_cast<double>(found.massive_at_dims)),
+              " of them in the dims explained (above ", number_text(found.threshold),
+              ": the rule with the layer's median on the prompts).");
   text += share > 0.95   ? " It is the place that decides, and hardly the token."
           : share < 0.05 ? " The first place alone does not make a token massive."
                          : " Place and token both matter.";
@@ -187,22 +190,22 @@ Fact vocabulary_answer(const VocabularyResult& found) {
 
 Fact dose_answer(const DoseResult& dose) {
   std::string text =
-      "The heads of the layers behind that are sinks, and the perplexity of a text, with the "
-      "massive entries ";
+      str_cat("The share of the heads of the layers after layer ", dose.layer,
+              " that are sinks, and the perplexity of a text, with the massive entries ");
   bool first = true;
   for (const auto& condition : dose.conditions) {
     const bool plain = condition.dose == 1.0;
-    text += str_cat(first ? "" : "; ", plain ? "as they are" : dose_label(dose, condition), ": ",
-                    share_text(sinks_behind(condition.text.sinks, dose.layer)),
-                    first ? " of the heads, perplexity " : ", ",
-                    number_text(condition.text.perplexity));
+    text +=
+        str_cat(first ? "" : "; ", plain ? "as they are" : dose_label(dose, condition), ": ",
+                share_text(sinks_behind(condition.text.sinks, dose.layer)),
+                first ? " sinks, perplexity " : ", ", perplexity_text(condition.text.perplexity));
     first = false;
   }
   text += ".";
   const auto* full = condition_of(dose, "dose", 1.0);
   const auto* none = condition_of(dose, "dose", 0.0);
   const auto* mean = condition_of(dose, "mean");
-  text += " " + dose_verdict(dose);
+  text += " Of these, " + dose_conclusion(dose);
   if (full != nullptr && none != nullptr) {
     const double needed = 1.1 * full->text.perplexity;
     if (none->text.perplexity < needed) {
@@ -213,12 +216,34 @@ Fact dose_answer(const DoseResult& dose) {
           "as a constant.";
     }
   }
+  if (const auto words = perplexity_apart(dose); !words.empty()) text += " " + words;
   return {"Are sinks and perplexity their consequence (dose and response)?", text};
 }
 
 Fact rigidity_answer(const ModelRigidity& rigidity) {
   const auto words = rigidity_paragraphs(rigidity);
   return {"Is the massive token's state rigid?", join(words, " ")};
+}
+
+// What a reader might take from the page although nothing there says it.
+Fact limits_answer(const ExplainResult& result) {
+  std::string text;
+  if (result.ffn) {
+    text +=
+        "That a neuron is the cause because it writes much: its part is exact, what it would have "
+        "written on another input is not known. ";
+  }
+  if (result.fall) text += "What the fall in later layers is for. ";
+  if (result.vocabulary) text += "What tokens do elsewhere than alone at position 0. ";
+  if (result.dose) {
+    text +=
+        "What exactly the perplexity is lost for, and whether a model trained otherwise would have "
+        "sinks without such entries. ";
+  }
+  return {"What does this not show?",
+          text +
+              "That other prompts and texts than those at the end of the page give the same "
+              "numbers. The thresholds of a massive entry and of a sink are conventions."};
 }
 
 }  // namespace
@@ -239,6 +264,7 @@ std::vector<Fact> report_answers(const ModelReport& report) {
   if (report.explanation && report.explanation->result.dose) {
     answers.push_back(dose_answer(*report.explanation->result.dose));
   }
+  if (report.explanation) answers.push_back(limits_answer(report.explanation->result));
   return answers;
 }
 

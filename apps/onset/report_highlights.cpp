@@ -41,12 +41,13 @@ void add_explain_numbers(const ModelReport& report, std::vector<Fact>& facts) {
   }
   if (const auto* found = factorial_of(report)) {
     if (const auto* held = cell_of(*found, 1.0, FfnChange::normalised)) {
-      facts.push_back({"with the product normalised", number_text(held->at_layer),
-                       str_cat("largest |x|; as it is ",
-                               number_text(cell_of(*found, 1.0, FfnChange::as_is)->at_layer))});
+      facts.push_back(
+          {"largest |x|, FFN's product normalised", number_text(held->at_layer),
+           str_cat("as it is ", number_text(cell_of(*found, 1.0, FfnChange::as_is)->at_layer))});
     }
     if (const auto* one = interaction_of(*found)) {
-      facts.push_back({"interaction norm x FFN", number_text(one->value), "logarithm; 0 is none"});
+      facts.push_back({"interaction norm x FFN", number_text(one->value),
+                       "of flattening and normalising; a logarithm, 0 is none"});
     }
   }
   if (!report.explanation) return;
@@ -63,10 +64,10 @@ void add_explain_numbers(const ModelReport& report, std::vector<Fact>& facts) {
     const auto* none = condition_of(*result.dose, "dose", 0.0);
     if (full != nullptr && none != nullptr) {
       facts.push_back(
-          {"sinks behind, entry at 0",
+          {"sinks of later layers, massive entries at 0",
            share_text(sinks_behind(none->text.sinks, result.dose->layer)),
            str_cat("as it is ", share_text(sinks_behind(full->text.sinks, result.dose->layer)))});
-      facts.push_back({"perplexity, entry at 0", number_text(none->text.perplexity),
+      facts.push_back({"perplexity, massive entries at 0", number_text(none->text.perplexity),
                        "as it is " + number_text(full->text.perplexity)});
     }
   }
@@ -85,7 +86,7 @@ std::vector<Fact> report_highlights(const ModelReport& report) {
       facts.push_back(
           {"rigidity", fixed(pairs, 4),
            stream.baseline
-               ? "cosine between prompts; others " +
+               ? "cosine between prompts; an ordinary token " +
                      fixed(plateau_mean(stream.baseline->mean_prompts, report.rigidity->scan), 2)
                : std::string("cosine between prompts")});
     }

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include "explain_words_parts.h"
 #include "masked.h"
 #include "masked_page.h"
 #include "onset/base/error.h"
@@ -136,6 +137,9 @@ std::vector<Section> model_sections(const ModelReport& report, std::vector<Secti
   std::vector<Section> sections;
   std::vector<Section> last;
   for (auto& section : scanned) {
+    if (section.id == "method" && report.explanation && report.explanation->text) {
+      section.facts.push_back({"experiments", text_words(*report.explanation->text, style)});
+    }
     const bool reference =
         section.id == "prompt" || section.id == "prompts" || section.id == "method";
     (reference ? last : sections).push_back(std::move(section));
@@ -243,7 +247,7 @@ Section comparison_section(const std::vector<ModelReport>& reports) {
       "Depth is the share of blocks up to the ME layer. \"Sinks\" is the share of (sample, layer, "
       "head) that give the first token more than 0.3 of their attention, \"sinks at 0\" that of "
       "the "
-      "layers behind the ME layer with the massive entries set to 0; \"neurons\" write "
+      "layers after the ME layer with the massive entries set to 0; \"neurons\" write "
       "nine "
       "tenths of what is written into the first massive dim.";
   return section;

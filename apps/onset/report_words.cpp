@@ -25,7 +25,7 @@ std::string percent_range(double low, double high) {
 
 struct Run {
   std::size_t begin = 0;
-  std::size_t end = 0;  // behind the last
+  std::size_t end = 0;  // after the last
   bool sinks = false;
 };
 
@@ -63,14 +63,15 @@ Fact sinks_answer(const ModelReport& report) {
         high = std::max(high, static_cast<double>(largest[l - 1]));
       }
       const bool one = gap.end - gap.begin == 1;
-      text += str_cat(
-          " They vanish in ", one ? "layer " : "layers ", gap.begin,
-          one ? std::string() : str_cat(" to ", gap.end - 1),
-          " and return behind: what attention reads there of the first token has a largest entry "
-          "of only ",
-          number_text(low), low == high ? std::string() : " to " + number_text(high), ", against ",
-          number_text(largest[gap.begin - 2]), " before and ", number_text(largest[gap.end - 1]),
-          " after.");
+      text +=
+          str_cat(" They vanish in ", one ? "layer " : "layers ", gap.begin,
+                  one ? std::string() : str_cat(" to ", gap.end - 1),
+                  " and return after: the first token's state that attention reads there has, in "
+                  "the prompt "
+                  "drawn, a largest entry of only ",
+                  number_text(low), low == high ? std::string() : " to " + number_text(high),
+                  ", against ", number_text(largest[gap.begin - 2]), " in the layer before and ",
+                  number_text(largest[gap.end - 1]), " in the layer after.");
     }
   }
   return {"Where are the attention sinks?", text};

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <numeric>
 #include <stdexcept>
+#include <utility>
 
 #include "app/program.h"
 #include "onset/base/error.h"
@@ -203,12 +205,42 @@ TEST(Explain, TellsTheStoryOfSmollm2) {
   const auto words = unwrapped(outcome.out);
   for (const auto* part :
        {"layer 11 (block 12 of 30)", "In dim 507 the FFN adds 23687", "neuron 1229 17169",
-        "neuron 1487 6434", "What the FFN reads instead is spread over about 145 dims (73 before",
+        "neuron 1487 6434",
+        "What the FFN reads instead is spread over about 145 dims (participation ratio; 73 before",
         "The largest are", "down projection of layer 11 is", "In the pass without the first two",
         "the FFN does not read what stands in this dim",
-        "Layer 28 takes dim 507 from 23354 to 9055", "the FFN reads the massive value",
-        "W_down[507, 1229]"}) {
+        "Layer 28 takes dim 507 from 23354 to 9055",
+        "the neuron reads the massive value and writes against it", "W_down[507, 1229]"}) {
     EXPECT_NE(words.find(part), std::string::npos) << part << "\n" << outcome.out;
+  }
+}
+
+// Words against the numbers of the same run: the conclusion that lost sinks are not what the
+// perplexity is lost for stands there where the numbers carry it, and nowhere else.
+TEST(Explain, SinksAndPerplexityPartWhereTheNumbersSay) {
+  for (const auto* model : {"llama_me", "mistral_me", "qwen3_me"}) {
+    const std::vector<std::string> call{"--text-ids", text_ids, "--only", "dose"};
+    auto with_json = call;
+    with_json.emplace_back("--json");
+    const auto words = explain(model, call);
+    const auto numbers = explain(model, with_json);
+    ASSERT_EQ(words.code, 0) << words.error;
+    ASSERT_EQ(numbers.code, 0) << numbers.error;
+    std::map<std::string, std::pair<double, double>> found;  // sinks and perplexity
+    const auto document = numbers.json();
+    for (const auto& condition : document["dose"]["conditions"]) {
+      const auto name = condition["name"].get<std::string>() +
+                        (condition["dose"].is_null() ? "" : condition["dose"].dump());
+      found[name] = {condition["sink_rate_behind"].get<double>(),
+                     condition["text"]["perplexity"].get<double>()};
+    }
+    const auto& none = found.at("dose0.0");
+    const auto& removed = found.at("block_write");
+    const bool apart = removed.first < none.first - 0.05 &&
+                       none.second > 2 * std::max(removed.second, found.at("dose1.0").second);
+    EXPECT_EQ(unwrapped(words.out).find("perplexity part here") != std::string::npos, apart)
+        << model << "\n"
+        << words.out;
   }
 }
 

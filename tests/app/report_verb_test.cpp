@@ -65,6 +65,8 @@ TEST(ReportVerb, MarkdownHasWordsAndTablesAlone) {
   EXPECT_TRUE(outcome.out.starts_with("# llama\\_me\n")) << outcome.out.substr(0, 200);
   EXPECT_NE(outcome.out.find("| layer | largest |"), std::string::npos);
   EXPECT_NE(outcome.out.find("Who writes the massive value?"), std::string::npos);
+  EXPECT_NE(outcome.out.find("What does this not show?"), std::string::npos);
+  EXPECT_NE(outcome.out.find("--text-ids, 32 tokens; perplexity"), std::string::npos);
   for (const auto* sign : {"<script", "<div", "nan", "NaN"}) {
     EXPECT_EQ(outcome.out.find(sign), std::string::npos) << sign;
   }

@@ -154,8 +154,8 @@ TEST(VocabularyFigure, CaptionHasTheShareAndTheTableTheSmallOnes) {
   EXPECT_EQ(figures[0].data["counts"], OrderedJson::array({1, 1, 6}));
 }
 
-// Sink rates by layer .1, .2, .4, .6; layer 1 is edited, so behind it they are .5 on average.
-TEST(DoseFigure, RatesBehindAreMeansOfTheLayersBehind) {
+// Sink rates by layer .1, .2, .4, .6; layer 1 is edited, so after it they are .5 on average.
+TEST(DoseFigure, RatesAreMeansOfTheLayersAfter) {
   ExplainResult result;
   auto& found = result.dose.emplace();
   found.layer = 1;
@@ -183,10 +183,12 @@ TEST(DoseFigure, RatesBehindAreMeansOfTheLayersBehind) {
   for (std::size_t i = 0; i < labels.size(); ++i) EXPECT_EQ(conditions[i]["label"], labels[i]);
   EXPECT_DOUBLE_EQ(conditions[0]["rate_behind"].get<double>(), 0.5);
   EXPECT_DOUBLE_EQ(conditions[1]["rate_behind"].get<double>(), 0.4);
-  EXPECT_EQ(figures[0].see,
-            "Behind layer 1, as it is: sink rate 50 %, perplexity 20. With the massive entries set "
-            "to 0: sink rate 5 %, perplexity 200; to their mean: sink rate 50 %, perplexity 20. "
-            "Control, dim 9 set to 0: sink rate 50 %, perplexity 20.");
+  EXPECT_EQ(
+      figures[0].see,
+      "In the layers after layer 1, as it is: sink rate 50 %, perplexity 20. With the massive "
+      "entries set to 0: sink rate 5 %, perplexity 200; to their mean: sink rate 50 %, perplexity "
+      "20. "
+      "Control, dim 9 set to 0: sink rate 50 %, perplexity 20.");
 }
 
 TEST(FallFigures, BarsSumAndCaptionsNameTheWriter) {

@@ -109,7 +109,11 @@ std::vector<Figure> factorial_figures(const ExplainFiguresInput& input) {
        .see = see,
        .read =
            "Groups: what is done to the FFN of that layer; colours: what is done to the gain "
-           "before it; the scale is logarithmic. If bars of one colour fall from group to group, "
+           "before it; the scale is logarithmic. Flattened to a: every gain w becomes mean + a (w "
+           "- mean), without a number a is 0. Normalised: the product act(gate) * up is divided "
+           "by its RMS; clamped: scaled down to the median token's RMS; capped: the output scaled "
+           "down to twice the median token's length. If bars of one colour fall from group to "
+           "group, "
            "the value needs the FFN's size; if colours differ within a group, it needs the shape "
            "of the gain. The dash is where a bar would end if each change took its own factor "
            "away. A bar that ends above it (interaction above 0): the two need each other, so "
@@ -167,13 +171,12 @@ std::vector<Figure> dose_figures(const ExplainFiguresInput& input) {
   if (!input.result.dose) return {};
   const auto& found = *input.result.dose;
   OrderedJson data = dose_json(input.result.dose);
-  Table table{
-      .caption = str_cat("Sinks and perplexity of the text; \"behind\" is the mean over the "
-                         "layers behind layer ",
-                         found.layer),
-      .header = {"massive entries", "perplexity", "sink rate", "behind"},
-      .numeric = {false, true, true, true},
-      .rows = {}};
+  Table table{.caption = str_cat("Sinks and perplexity of the text; \"later\" is the mean over the "
+                                 "layers after layer ",
+                                 found.layer),
+              .header = {"massive entries", "perplexity", "sink rate", "later"},
+              .numeric = {false, true, true, true},
+              .rows = {}};
   for (std::size_t i = 0; i < found.conditions.size(); ++i) {
     const auto& condition = found.conditions[i];
     const double behind = sinks_behind(condition.text.sinks, found.layer);
@@ -182,7 +185,7 @@ std::vector<Figure> dose_figures(const ExplainFiguresInput& input) {
     table.rows.push_back({dose_label(found, condition), number_text(condition.text.perplexity),
                           share_text(condition.text.sinks.sink_rate), share_text(behind)});
   }
-  const auto see = str_cat("Behind layer ", found.layer,
+  const auto see = str_cat("In the layers after layer ", found.layer,
                            ", as it is: ", response(found, condition_of(found, "dose", 1.0)),
                            ". With the massive entries set to "
                            "0: ",
@@ -194,7 +197,7 @@ std::vector<Figure> dose_figures(const ExplainFiguresInput& input) {
            .kind = "dose",
            .see = see,
            .read =
-               "First the mean sink rate of the layers behind the edited one, then the "
+               "First the mean sink rate of the layers after the edited one, then the "
                "perplexity of the text, logarithmic. From above, the massive entries are scaled "
                "down, then set to their mean over the prompts. The grey bars: all that the "
                "block writes to the token removed, then two controls that leave the entries "

@@ -246,7 +246,7 @@ function dose(data, state) {
   const bars = (values, format, x, y) => ({
     type: "bar", orientation: "h", x: values, y: names.map((_, i) => i), xaxis: x, yaxis: y, marker: {color: tones}, text: values.map((value) => (value === null ? "" : format(value))),
     textposition: "outside", cliponaxis: false, constraintext: "none", textfont: {size: small() ? 11 : 12},
-    hovertemplate: names.map((name, i) => `<b>${plain(name)}</b><br>sink rate behind the layer ${percent(conditions[i].rate_behind)}, of all ${percent(conditions[i].text.sink_rate)}<br>perplexity ${number(conditions[i].text.perplexity)}<extra></extra>`),
+    hovertemplate: names.map((name, i) => `<b>${plain(name)}</b><br>sink rate of later layers ${percent(conditions[i].rate_behind)}, of all ${percent(conditions[i].text.sink_rate)}<br>perplexity ${number(conditions[i].text.perplexity)}<extra></extra>`),
   });
   const rates = conditions.map((condition) => (condition.rate_behind === null ? null : 100 * condition.rate_behind));
   const losses = conditions.map((condition) => positive(condition.text.perplexity));
@@ -260,7 +260,7 @@ function dose(data, state) {
     height: small() ? 2 * inner + 150 : inner + 100,
     traces: [bars(rates, (value) => `${number(Number(value.toPrecision(3)))} %`, "x", "y"), bars(losses, (value) => number(Number(value.toPrecision(4))), "x2", "y2")],
     layout: layout({
-      xaxis: axis("sink rate behind the layer, %", {domain: small() ? [0, 1] : [0, 0.46], anchor: "y", range: [0, small() ? 130 : 118], tickvals: [0, 25, 50, 75, 100]}),
+      xaxis: axis("sink rate of later layers, %", {domain: small() ? [0, 1] : [0, 0.46], anchor: "y", range: [0, small() ? 130 : 118], tickvals: [0, 25, 50, 75, 100]}),
       xaxis2: logAxis("perplexity", {domain: small() ? [0, 1] : [0.54, 1], anchor: "y2", range: [Math.floor(low), high + (small() ? 0.32 : 0.2) * Math.max(1, high - Math.floor(low))], ...logTicks(losses), tickangle: 0}),
       yaxis: axis("", {...rows, anchor: "x", domain: small() ? [0.58, 1] : [0, 1]}),
       yaxis2: axis("", {...rows, anchor: "x2", domain: small() ? [0, 0.42] : [0, 1], showticklabels: small()}),

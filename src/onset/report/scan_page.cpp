@@ -14,6 +14,7 @@ namespace {
 // Limits that keep the page small whatever the prompts are.
 constexpr std::size_t most_named_tokens = 2048;  // with text in the hover labels
 constexpr std::size_t most_chips = 48;
+constexpr std::size_t most_named_dims = 4;
 constexpr std::size_t most_prompt_rows = 200;
 constexpr std::size_t token_letters = 24;
 constexpr std::size_t prompt_letters = 600;
@@ -114,18 +115,20 @@ std::string switched_off_words(const ScanOptions& options) {
 }
 
 Section method_section(const ScanPageInput& input) {
-  return {.id = "method",
-          .title = "How this was measured",
-          .facts = input.facts,
-          .remark =
-              "Layers, tokens and dimensions count from 0. x is the residual stream after a "
-              "layer, before any later norm; numbers are float32, those of the surfaces are "
-              "rounded to five digits. A large entry is not yet a cause: these pictures show "
-              "where it appears and which part wrote it, not what it does. The thresholds are "
-              "conventions; look at the stages too. Definitions: docs/scan.md and "
-              "docs/report.md of onset. Massive activations: Sun et al., arXiv 2402.17762; the ME "
-              "layer: arXiv 2605.08504. Pictures by plotly.js (MIT licence), contained in this "
-              "file."};
+  return {
+      .id = "method",
+      .title = "How this was measured",
+      .facts = input.facts,
+      .remark =
+          "Layers, tokens and dimensions count from 0. x is the residual stream after a "
+          "layer, before any later norm; numbers are float32, those of the surfaces are "
+          "rounded to five digits. The ME layer is the first after which an entry is massive. A "
+          "large entry is not yet a cause: the pictures of the scan show where it appears and "
+          "which part wrote it, not what it does. The thresholds are "
+          "conventions; look at the stages too. Definitions: docs/scan.md and "
+          "docs/report.md of onset. Massive activations: Sun et al., arXiv 2402.17762; the ME "
+          "layer: arXiv 2605.08504. Pictures by plotly.js (MIT licence), contained in this "
+          "file."};
 }
 
 OrderedJson shared_data(const ScanPageInput& input) {
@@ -137,6 +140,16 @@ OrderedJson shared_data(const ScanPageInput& input) {
   const auto named = static_cast<std::ptrdiff_t>(std::min(ids.size(), most_named_tokens));
   return {{"tokens", std::move(tokens)},
           {"ids", std::vector<std::int64_t>(ids.begin(), ids.begin() + named)}};
+}
+
+// "massive in some prompt: 247, 507", where there are several.
+std::string dims_words(const ScanPageInput& input) {
+  const auto& dims = input.scan.massive_dims;
+  if (dims.size() < 2) return {};
+  if (dims.size() > most_named_dims) return str_cat("one of ", dims.size(), " massive ones");
+  std::string names;
+  for (const auto dim : dims) names += str_cat(names.empty() ? "" : ", ", dim);
+  return str_cat(input.scan.prompts.size() > 1 ? "massive in some prompt: " : "massive: ", names);
 }
 
 }  // namespace
@@ -155,10 +168,7 @@ std::vector<Fact> scan_highlights(const ScanPageInput& input) {
   }
   facts.push_back({"largest entry there", number_text(std::fabs(layer.largest.value)),
                    str_cat(number_text(layer.ratio()), " x the median")});
-  facts.push_back({"dimension", str_cat(layer.largest.dim),
-                   input.scan.massive_dims.size() > 1
-                       ? str_cat("one of ", input.scan.massive_dims.size(), " massive ones")
-                       : std::string()});
+  facts.push_back({"dimension", str_cat(layer.largest.dim), dims_words(input)});
   const auto at = static_cast<std::size_t>(layer.largest.token);
   facts.push_back({"token", str_cat(at),
                    at < input.tokens.size()
