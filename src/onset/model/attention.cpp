@@ -1,12 +1,10 @@
 #include "onset/model/attention.h"
 
 #include <ATen/ATen.h>
-#include <c10/core/GradMode.h>
 
 #include <algorithm>
 #include <limits>
 
-#include "onset/kernels/blocked_attention.h"
 #include "onset/model/layers.h"
 
 namespace onset {
@@ -40,24 +38,10 @@ at::Tensor blockwise_attention(const AttentionInput& input) {
   return blocks.size() == 1 ? blocks.front() : at::cat(blocks, 0);
 }
 
-// What the blocked kernel takes: float32 on the CPU and nothing to differentiate.
-bool is_plain_float(const AttentionInput& input) {
-  const auto fits = [](const at::Tensor& tensor) {
-    return tensor.scalar_type() == at::kFloat && tensor.is_cpu() &&
-           !(c10::GradMode::is_enabled() && tensor.requires_grad());
-  };
-  return fits(input.q) && fits(input.k) && fits(input.v);
-}
-
 }  // namespace
 
 at::Tensor fused_attention(const AttentionInput& input, Compute compute) {
   const std::int64_t queries = input.q.size(0);
-  if (queries > 1 && is_plain_float(input)) {
-    return blocked_attention(
-        input.q, input.k, input.v,
-        {.scale = input.scale, .window = input.window, .softcap = input.softcap});
-  }
   if (input.softcap > 0) return blockwise_attention(input);
   const std::int64_t heads = input.q.size(1);
   const std::int64_t dim = input.q.size(2);
