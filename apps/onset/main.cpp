@@ -32,6 +32,7 @@ const std::vector<Verb>& verbs() {
       {"report", "all of these on one page: answers in words, pictures, tables", run_report},
       {"mask", "makes a WeMask for a model, and shows what one takes away", run_mask},
       {"generate", "text from prompts: as the model is, under a mask, or both", run_generate},
+      {"chat", "a conversation in the terminal, with or without WeMask, or both at once", run_chat},
       {"serve", "the model behind OpenAI's HTTP API, each request with or without WeMask",
        run_serve},
       {"inspect", "what a model is made of, what it needs; checks every byte", run_inspect},

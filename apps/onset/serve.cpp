@@ -81,7 +81,9 @@ void ServeVerbOptions::declare(CommandLine& line) {
   line.integer(time_limit, "--timeout", "SECONDS", "the longest time for an answer; 0: no limit", 0,
                INT32_MAX);
   mask.declare(line);
-  compute.declare(line);
+  compute.declare(
+      line, "the seed of requests that give none; 0: each of them draws its own and tells it");
+  line.group("Output");
   line.toggle(quiet, "--quiet", "no notes on standard error but the address");
   line.example("onset serve MODEL", "on http://127.0.0.1:8080, with a page to try it at /");
   line.example("onset serve MODEL --wemask wemask.json", "masked, unless a request says otherwise");
@@ -161,7 +163,8 @@ int run_serve(const Invocation& invocation) {
       .id = options.alias.empty() ? model_name(path) : options.alias,
       .chat_format = choose_chat_format(options.chat_format, tokenizer, console.log()),
       .context = options.context > 0 ? options.context : model.config().context,
-      .parse_special = options.parse_special};
+      .parse_special = options.parse_special,
+      .seed = static_cast<std::uint64_t>(options.compute.seed)};
   Engine engine(model, &tokenizer,
                 {.generator = {.max_rows = options.max_batch,
                                .context = options.context,

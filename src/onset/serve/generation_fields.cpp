@@ -93,6 +93,8 @@ SamplingOptions sampling_of(Fields& fields, const ServedModel& served) {
   sampling.logit_bias = logit_bias_of(fields, served);
   if (const auto seed = fields.integer("seed")) {
     sampling.seed = static_cast<std::uint64_t>(*seed);
+  } else if (served.seed != 0) {
+    sampling.seed = served.seed;
   } else {
     // Small enough for every client's JSON, so that it can be given back as "seed".
     sampling.seed = (std::uint64_t{std::random_device{}()} << 20U) ^ std::random_device{}();

@@ -22,6 +22,7 @@ struct ServedModel {
   std::optional<ChatFormat> chat_format;  // none: /v1/chat/completions is refused
   std::int64_t context = 0;               // the longest sequence, prompt and answer; 0: not known
   bool parse_special = false;             // special tokens are also found in what messages say
+  std::uint64_t seed = 0;                 // of requests that give none; 0: each draws its own
 };
 
 // Ids of a raw text: special tokens in it are found, BOS is put before it where the tokenizer's
