@@ -1,5 +1,6 @@
 #include "chat_session.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "onset/base/error.h"
@@ -69,7 +70,7 @@ std::vector<ChatAnswer> ChatSession::answer(const std::string& said, bool both,
             --left;
           }));
     }
-    while (left > 0 && generator_.step()) {
+    while (left > 0 && step()) {
       if (!stopped()) continue;
       for (const auto id : running) generator_.cancel(id);
     }
@@ -95,6 +96,18 @@ std::vector<ChatAnswer> ChatSession::answer(const std::string& said, bool both,
   }
   ++turns_;
   return answers;
+}
+
+bool ChatSession::step() {
+  share_.begin();
+  const bool any = generator_.step();
+  share_.end();
+  // Waiting threads spin, which is faster unless other processes need the processors.
+  if (spins_ && share_.is_short()) {
+    spin_briefly();
+    spins_ = false;
+  }
+  return any;
 }
 
 std::optional<bool> ChatSession::take_other_answer() {

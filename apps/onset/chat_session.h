@@ -10,8 +10,10 @@
 #include <vector>
 
 #include "onset/base/json.h"
+#include "onset/base/processor_share.h"
 #include "onset/generate/generator.h"
 #include "onset/model/model.h"
+#include "onset/model/runtime.h"
 #include "onset/tokenizer/chat.h"
 #include "onset/wemask/mask_spec.h"
 #include "sampling_option.h"
@@ -68,6 +70,7 @@ class ChatSession {
   [[nodiscard]] std::int64_t context() const { return settings_.context; }
 
  private:
+  [[nodiscard]] bool step();
   [[nodiscard]] std::vector<std::int64_t> prompt_ids() const;
   [[nodiscard]] GenerationRequest request(const std::vector<std::int64_t>& ids, bool masked) const;
 
@@ -82,6 +85,8 @@ class ChatSession {
   std::shared_ptr<const MaskSpec> mask_;
   bool mask_on_ = false;
   std::int64_t turns_ = 0;
+  ProcessorShare share_{threads()};
+  bool spins_ = true;
 };
 
 }  // namespace onset::app

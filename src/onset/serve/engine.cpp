@@ -11,6 +11,8 @@
 #include <utility>
 
 #include "onset/base/error.h"
+#include "onset/base/processor_share.h"
+#include "onset/model/runtime.h"
 #include "onset/serve/api_error.h"
 
 namespace onset {
@@ -109,7 +111,15 @@ struct Engine::Impl {
   // Whether there is more to do.
   bool step() {
     try {
-      return generator.step();
+      share.begin();
+      const bool any = generator.step();
+      share.end();
+      // Waiting threads spin, which is faster unless other processes need the processors.
+      if (spins && share.is_short()) {
+        spin_briefly();
+        spins = false;
+      }
+      return any;
     } catch (...) {
       end_all(std::make_exception_ptr(current_api_error()));
       return true;
@@ -157,6 +167,8 @@ struct Engine::Impl {
   }
 
   Generator generator;
+  ProcessorShare share{threads()};
+  bool spins = true;
   std::set<std::shared_ptr<Call::State>> live;  // the engine's thread alone
   mutable std::mutex mutex;
   std::condition_variable wake;
