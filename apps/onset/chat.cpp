@@ -118,7 +118,7 @@ int run_chat(const Invocation& invocation) {
       path, {.compute = options.compute.compute, .residency = Residency::resident}, console.log());
   auto mask = mask_for(options.mask, model, console.log());
   Generator generator(model, &tokenizer, {.context = options.context});
-  ChatSession session(model, tokenizer, format, generator,
+  ChatSession session(tokenizer, format, generator,
                       {.sampling = options.sampling,
                        .seed = options.compute.seed,
                        .context = options.context > 0 ? options.context : model.config().context});

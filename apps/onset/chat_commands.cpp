@@ -105,6 +105,7 @@ constexpr std::array commands{
 
 std::string chat_help() {
   std::vector<HelpRow> rows;
+  rows.reserve(commands.size());
   for (const auto& command : commands) {
     rows.push_back({command.name, command.argument, command.help, ""});
   }
@@ -117,6 +118,7 @@ std::string run_chat_command(std::string_view line, ChatState& state) {
   const auto name = line.substr(0, end);
   const auto argument = trim(line.substr(end));
   std::vector<std::string> names;
+  names.reserve(commands.size());
   for (const auto& command : commands) {
     if (name == command.name) return command.run(argument, state);
     names.emplace_back(command.name);

@@ -8,10 +8,9 @@
 
 namespace onset::app {
 
-ChatSession::ChatSession(const Model& model, const Tokenizer& tokenizer, ChatFormat format,
-                         Generator& generator, Settings settings)
-    : model_(model),
-      tokenizer_(tokenizer),
+ChatSession::ChatSession(const Tokenizer& tokenizer, ChatFormat format, Generator& generator,
+                         Settings settings)
+    : tokenizer_(tokenizer),
       format_(std::move(format)),
       generator_(generator),
       settings_(std::move(settings)) {}

@@ -41,8 +41,8 @@ class ChatSession {
   using OnText = std::function<void(std::size_t answer, std::string_view text)>;
 
   // Everything must outlive it.
-  ChatSession(const Model& model, const Tokenizer& tokenizer, ChatFormat format,
-              Generator& generator, Settings settings);
+  ChatSession(const Tokenizer& tokenizer, ChatFormat format, Generator& generator,
+              Settings settings);
 
   // Adds what the user says, and the answers: one, or with `both` the unmasked and the masked one.
   // `stopped` is asked between tokens. The conversation goes on with the answer of `mask_on()`; one
@@ -74,7 +74,6 @@ class ChatSession {
   [[nodiscard]] std::vector<std::int64_t> prompt_ids() const;
   [[nodiscard]] GenerationRequest request(const std::vector<std::int64_t>& ids, bool masked) const;
 
-  const Model& model_;
   const Tokenizer& tokenizer_;
   ChatFormat format_;
   Generator& generator_;

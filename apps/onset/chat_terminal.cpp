@@ -1,5 +1,6 @@
 #include "chat_terminal.h"
 
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -36,6 +37,12 @@ std::string harmless(std::string_view text, bool is_terminal) {
   return result;
 }
 
+// Waits a moment.
+bool input_is_there() {
+  pollfd entry{STDIN_FILENO, POLLIN, 0};
+  return ::poll(&entry, 1, 100) > 0;
+}
+
 const char* title(bool masked) { return masked ? "masked" : "unmasked"; }
 
 std::string remarks_on(const ChatAnswer& answer) {
@@ -50,7 +57,7 @@ std::string remarks_on(const ChatAnswer& answer) {
 
 InterruptFlag::InterruptFlag() {
   struct sigaction action {};
-  action.sa_handler = on_interrupt;  // without SA_RESTART: a read is interrupted
+  action.sa_handler = on_interrupt;
   ::sigaction(SIGINT, &action, nullptr);
 }
 
@@ -97,18 +104,19 @@ bool ChatTerminal::read(std::string& said) {
       if (input_is_terminal_) write_error_text("… ");
       continue;
     }
+    if (interrupt_ && interrupt_->take()) {
+      said.clear();
+      pending_.clear();
+      write_error_text("\n(Ctrl-D or /quit ends the chat)\n> ");
+    }
+    // A read alone would miss a Ctrl-C that comes just before it.
+    if (interrupt_ && !input_is_there()) continue;
     const ssize_t count = ::read(STDIN_FILENO, buffer.data(), buffer.size());
     if (count > 0) {
       pending_.append(buffer.data(), static_cast<std::size_t>(count));
       continue;
     }
-    if (count < 0 && errno == EINTR && input_is_terminal_) {
-      if (interrupt_) static_cast<void>(interrupt_->take());
-      said.clear();
-      pending_.clear();
-      write_error_text("\n(Ctrl-D or /quit ends the chat)\n> ");
-      continue;
-    }
+    if (count < 0 && errno == EINTR) continue;
     if (count < 0) throw input_error("standard input cannot be read");
     // A last line without its line break.
     if (input_is_terminal_) write_error_text("\n");
