@@ -209,12 +209,14 @@ void Generator::Impl::score_prompt(GenerationRow& row, const at::Tensor& hidden,
     const auto begin = job.prompt.size();
     job.prompt.resize(begin + static_cast<std::size_t>(part));
     const float* values = logits.const_data_ptr<float>();
-    for (std::int64_t i = 0; i < part; ++i) {
-      const std::span<const float> of_row(values + i * logits.size(1), vocabulary);
-      const std::int64_t id = row.ids[static_cast<std::size_t>(position + first + i + 1)];
-      job.prompt[begin + static_cast<std::size_t>(i)] =
-          token(id, logprob_of(of_row, id), most_likely(of_row, most_top));
-    }
+    at::parallel_for(0, part, 1, [&](std::int64_t from, std::int64_t to) {
+      for (std::int64_t i = from; i < to; ++i) {
+        const std::span<const float> of_row(values + i * logits.size(1), vocabulary);
+        const std::int64_t id = row.ids[static_cast<std::size_t>(position + first + i + 1)];
+        job.prompt[begin + static_cast<std::size_t>(i)] =
+            token(id, logprob_of(of_row, id), most_likely(of_row, most_top));
+      }
+    });
   }
 }
 

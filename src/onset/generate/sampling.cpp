@@ -139,33 +139,35 @@ double total_of(const std::vector<Candidate>& candidates) {
   return total;
 }
 
-bool by_id(const Candidate& a, const Candidate& b) { return a.id < b.id; }
 bool more_likely(const Candidate& a, const Candidate& b) {
   return a.weight != b.weight ? a.weight > b.weight : a.id < b.id;
 }
 
+// Keeps the smallest set of the most likely whose weights reach top_p of all. The last of them is
+// found by halves: of each, the more likely half is taken whole or looked into.
 void limit_to_top_p(std::vector<Candidate>& candidates, double top_p) {
-  const double total = total_of(candidates);
-  // Tokens below this hold less than half of what may be left out, all together.
-  const double negligible = 0.5 * (1.0 - top_p) * total / static_cast<double>(candidates.size());
-  std::erase_if(candidates, [&](const Candidate& c) { return c.weight < negligible; });
-  // Sorted as far as needed.
-  std::size_t taken = 0;
-  std::size_t sorted = 0;
-  std::size_t part = 64;
-  for (double sum = 0; taken < candidates.size() && (taken == 0 || sum < top_p * total); ++taken) {
-    if (taken == sorted) {
-      const std::size_t end = std::min(candidates.size(), sorted + part);
-      std::partial_sort(candidates.begin() + static_cast<std::ptrdiff_t>(sorted),
-                        candidates.begin() + static_cast<std::ptrdiff_t>(end), candidates.end(),
-                        more_likely);
-      sorted = end;
-      part *= 4;
+  double missing = top_p * total_of(candidates);
+  std::vector<Candidate> order = candidates;
+  auto begin = order.begin();
+  auto end = order.end();
+  constexpr std::ptrdiff_t few = 32;
+  while (end - begin > few) {
+    const auto middle = begin + (end - begin) / 2;
+    std::nth_element(begin, middle, end, more_likely);
+    double sum = 0;
+    for (auto candidate = begin; candidate != middle; ++candidate) sum += candidate->weight;
+    if (sum >= missing) {
+      end = middle;
+    } else {
+      missing -= sum;
+      begin = middle;
     }
-    sum += candidates[taken].weight;
   }
-  candidates.resize(taken);
-  std::sort(candidates.begin(), candidates.end(), by_id);
+  std::sort(begin, end, more_likely);
+  while (begin + 1 != end && begin->weight < missing) missing -= (begin++)->weight;
+  std::erase_if(candidates, [last = *begin](const Candidate& candidate) {
+    return more_likely(last, candidate);
+  });
 }
 
 std::vector<Candidate> candidates_of(std::span<const float> logits, float largest,
@@ -262,10 +264,10 @@ Draw sample_token(std::span<const float> logits, const SamplingOptions& options,
 }
 
 std::vector<TokenLogprob> most_likely(std::span<const float> logits, std::int64_t count) {
-  const double log_sum = log_sum_exp(logits, largest_of(logits).value);
   const auto wanted = std::min(count, static_cast<std::int64_t>(logits.size()));
   std::vector<TokenLogprob> result;
   if (wanted <= 0) return result;
+  const double log_sum = log_sum_exp(logits, largest_of(logits).value);
   for (const std::int64_t id : largest_ids(logits, static_cast<std::size_t>(wanted))) {
     result.push_back({id, static_cast<double>(logits[static_cast<std::size_t>(id)]) - log_sum});
   }
