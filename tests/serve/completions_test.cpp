@@ -122,6 +122,17 @@ TEST(Completions, SamplesAreNumberedByPromptAndSample) {
   EXPECT_EQ(server.post(path, body).json()["choices"], other["choices"]);
 }
 
+TEST(Completions, AServerMayHaveASeed) {
+  ToyServer server({.seed = 11});
+  auto body = asked("ab", 6);
+  body["temperature"] = 1.5;
+  const auto first = server.post(path, body).json();
+  EXPECT_EQ(first["onset"]["seed"], 11);
+  EXPECT_EQ(server.post(path, body).json()["choices"], first["choices"]);
+  body["seed"] = 12;
+  EXPECT_EQ(server.post(path, body).json()["onset"]["seed"], 12);
+}
+
 // As lm-eval's local-completions scores: ids in, echo, one token, and the last one is dropped.
 TEST(Completions, EchoWithLogprobsScoresThePrompt) {
   ToyServer server;

@@ -91,7 +91,8 @@ ToyServer::ToyServer(const ToyServerOptions& options) {
                   .chat_format = options.chat ? std::optional(chat_format("chatml")) : std::nullopt,
                   .context = options.engine.generator.context > 0 ? options.engine.generator.context
                                                                   : toy.model->config().context,
-                  .parse_special = options.parse_special});
+                  .parse_special = options.parse_special,
+                  .seed = options.seed});
   masks_ = std::make_unique<MaskChooser>(*toy.model, options.mask, [me_layer = options.me_layer] {
     return FoundMassive{me_layer, {3}};
   });

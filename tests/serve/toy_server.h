@@ -51,6 +51,7 @@ struct ToyServerOptions {
   HttpServerOptions http = {};
   bool chat = true;
   bool parse_special = false;
+  std::uint64_t seed = 0;
   std::optional<MaskSpec> mask = std::nullopt;
   std::optional<std::int64_t> me_layer = 0;
 };
