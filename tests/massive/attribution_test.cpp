@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "onset/massive/scan.h"
@@ -100,8 +101,13 @@ TEST_F(Smollm2Attribution, NeuronsSumToTheFfnAtEveryStage) {
     const auto found = attribute_entries(*model_, prompt.ids, places);
     for (std::size_t i = 0; i < found.size(); ++i) {
       expect_exact(found[i], "stage " + std::to_string(i), 1e-6);
-      EXPECT_EQ(found[i].ffn_out, prompt.stages[i].ffn_out);
-      EXPECT_EQ(found[i].attn_out, prompt.stages[i].attn_out);
+      // The scan ran both prompts in one pass, whose products round differently: 1e-5 of the
+      // largest value, what the references allow float32.
+      const Stage& stage = prompt.stages[i];
+      const double rounding =
+          1e-5 * static_cast<double>(std::max(std::fabs(stage.before), std::fabs(stage.after)));
+      EXPECT_NEAR(found[i].ffn_out, stage.ffn_out, rounding);
+      EXPECT_NEAR(found[i].attn_out, stage.attn_out, rounding);
       EXPECT_EQ(found[i].neuron_count, 1536);
     }
   }
