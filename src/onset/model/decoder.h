@@ -1,8 +1,8 @@
 // The forward pass: one for all families, for analyses, generation and training alike.
 //
 // Sequences of a call are packed: all activations are [N, ..] with the rows of one sequence after
-// those of the other, N tokens in all, so there is no padding and a row never depends on what it is
-// batched with. Only attention works on one sequence at a time.
+// those of the other, N tokens in all, so there is no padding and what a row is batched with
+// changes it by the rounding of the products alone. Only attention works on one sequence at a time.
 #pragma once
 
 #include <ATen/core/Tensor.h>
