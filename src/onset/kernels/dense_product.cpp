@@ -18,7 +18,7 @@ namespace {
 
 // Multiplications below which MKL is taken everywhere: it rounds long sums less (attributions of a
 // short prompt agree to 1e-6 of the largest term), and there is little time to save.
-constexpr std::int64_t smallest_onednn_product = 1 << 23;
+constexpr std::int64_t smallest_onednn_product = 6 << 20;
 
 // In the BLAS's column-major view out^T (count x n, leading dimension out_stride) = rows
 // (transposed) times x^T.
