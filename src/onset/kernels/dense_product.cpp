@@ -88,10 +88,6 @@ at::Tensor panel_product_by(PanelLibrary library, const PanelProduct& product) {
   return out;
 }
 
-at::Tensor panel_product(const PanelProduct& product) {
-  return panel_product_by(library_for(product), product);
-}
-
 void multiply_panel(const PanelProduct& product, float* out, std::int64_t out_stride) {
   if (library_for(product) == PanelLibrary::blas) return by_blas(product, out, out_stride);
   const at::Tensor made = by_onednn(product);

@@ -27,9 +27,7 @@ enum class PanelLibrary { blas, onednn };
 // behind the one before it. May be called on several threads at a time, and then runs on the
 // calling one alone.
 void multiply_panel(const PanelProduct& product, float* out, std::int64_t out_stride);
-// The same as a new tensor [n, count].
-[[nodiscard]] at::Tensor panel_product(const PanelProduct& product);
-// By a library that is named, for tests.
+// The same as a new tensor [n, count], by a library that is named: for tests.
 [[nodiscard]] at::Tensor panel_product_by(PanelLibrary library, const PanelProduct& product);
 
 }  // namespace onset
