@@ -38,7 +38,7 @@ enum class Overlong {
 [[nodiscard]] Overlong parse_overlong(std::string_view name);
 [[nodiscard]] std::string_view name_of(Overlong overlong);
 
-struct EngineOptions {
+struct EvalOptions {
   std::shared_ptr<const MaskSpec> mask = nullptr;  // none: the model as it is
   // BOS before each sequence; not given: as the tokenizer's own configuration says. Never a second
   // one before a text that a chat format began with it.
@@ -46,7 +46,7 @@ struct EngineOptions {
   std::int64_t batch_tokens = 4096;  // tokens of one forward pass; a longer item is alone
   Overlong overlong = Overlong::truncate;
   std::int64_t context = 0;  // the longest sequence; 0: what the model was trained for
-  // Of text items. `bos` is taken from EngineOptions::bos, not from here.
+  // Of text items. `bos` is taken from EvalOptions::bos, not from here.
   WindowOptions windows = {};
   // Of generation items; `seed` is drawn from with the item's place in the list.
   SamplingOptions sampling = {.temperature = 0.0};
@@ -78,7 +78,7 @@ struct ItemAnswer {
   bool cut = false;
 };
 
-struct EngineCounts {
+struct EvalCounts {
   std::int64_t answered = 0;         // computed now
   std::int64_t reused = 0;           // found in the cache
   std::int64_t skipped = 0;          // overlong
@@ -87,17 +87,17 @@ struct EngineCounts {
   std::int64_t asked_tokens = 0;     // what they would be without anything shared
 };
 
-struct EngineResult {
+struct EvalResult {
   std::vector<ItemAnswer> answers;
-  EngineCounts counts;
+  EvalCounts counts;
 };
 
 // Progress goes to `log.progress` as "items", `done` of the number of items. Under mpirun (base/
 // ranks.h) every rank calls it with the same items and gets all answers.
 // Throws an input error that names the item: choices without a token of their own, a context
 // without a token, an overlong item with Overlong::error, logits that are not finite.
-[[nodiscard]] EngineResult answer_items(const Model& model, const Tokenizer& tokenizer,
-                                        std::span<const EvalItem> items,
-                                        const EngineOptions& options = {}, const Log& log = {});
+[[nodiscard]] EvalResult answer_items(const Model& model, const Tokenizer& tokenizer,
+                                      std::span<const EvalItem> items,
+                                      const EvalOptions& options = {}, const Log& log = {});
 
 }  // namespace onset
