@@ -30,6 +30,12 @@ struct SequenceInput {
   // chooses its frequencies by the length, chunks are then computed as the whole is. 0: what is
   // given so far.
   std::int64_t planned_length = 0;
+  // Beginnings that several sequences of a call share are computed once. The sequence stands behind
+  // all tokens of an earlier sequence of the call, one without a cache (its index), or behind those
+  // of a cache that is only read; at most one of `cache`, `behind` and `prefix`. With longrope what
+  // is shared must have been computed for a length that turns alike (`planned_length`).
+  std::optional<std::size_t> behind = std::nullopt;
+  const KvCache* prefix = nullptr;
 };
 
 // Rows of a padded batch as sequences: the tokens whose mask is not 0, in order. `ids` and `mask`
@@ -109,6 +115,10 @@ class Decoder {
   [[nodiscard]] at::Tensor attend_decoding(const Pass& pass, std::int64_t layer,
                                            const HeadStates& states) const;
   [[nodiscard]] static bool all_alone(const Pass& pass, std::int64_t layer);
+  // What the sequence's tokens see: the beginnings it stands behind, then its own; heads first, [G,
+  // S, K] and [G, S, V].
+  [[nodiscard]] KeysAndValues with_shared(const Pass& pass, std::int64_t layer,
+                                          std::size_t sequence, const HeadStates& states) const;
   void refuse_lost_edits(const Pass& pass, std::int64_t layer) const;
   [[nodiscard]] at::Tensor ffn(const Pass& pass, std::int64_t layer, const at::Tensor& input) const;
   [[nodiscard]] at::Tensor mixture(const Pass& pass, std::int64_t layer,

@@ -30,6 +30,10 @@ bool continues_cache(const SequenceInput& input) {
   return input.cache != nullptr && input.cache->length() > 0 && input.ids.size() == 1;
 }
 
+bool stands_behind(const SequenceInput& input) {
+  return input.behind.has_value() || input.prefix != nullptr;
+}
+
 }  // namespace
 
 // Of the packed rows; after RoPE, after the sites.
@@ -115,7 +119,7 @@ Decoder::HeadStates Decoder::project_latent(const Pass& pass, std::int64_t layer
 // they are needed, and not at all where the queries can be brought to the latents instead.
 bool Decoder::needs_keys_and_values(const Pass& pass, std::int64_t layer) const {
   for (std::size_t s = 0; s < pass.sequences.size(); ++s) {
-    if (!stays_latent(pass.sequences[s])) return true;
+    if (pass.batch[s].cache == nullptr || !stays_latent(pass.sequences[s])) return true;
   }
   return pass.wants(SiteKind::k_pre, layer) || pass.wants(SiteKind::k, layer) ||
          pass.wants(SiteKind::v, layer);
@@ -242,7 +246,7 @@ bool Decoder::all_alone(const Pass& pass, std::int64_t layer) {
     return false;
   }
   return std::all_of(pass.batch.begin(), pass.batch.end(), [](const SequenceInput& given) {
-    return given.cache == nullptr && given.ids.size() == 1;
+    return given.cache == nullptr && !stands_behind(given) && given.ids.size() == 1;
   });
 }
 
@@ -274,6 +278,11 @@ at::Tensor Decoder::attention(const Pass& pass, std::int64_t layer, const at::Te
     AttentionInput attended{.q = states.q.narrow(0, rows.row, rows.count),
                             .k = heads_first(states.k, rows),
                             .v = heads_first(states.v, rows)};
+    if (stands_behind(pass.batch[s])) {
+      const KeysAndValues seen = with_shared(pass, layer, s, states);
+      attended.k = seen.keys;
+      attended.v = seen.values;
+    }
     if (cache != nullptr) {
       const KvCache::View kept = cache->append(layer, states.k.narrow(0, rows.row, rows.count),
                                                states.v.narrow(0, rows.row, rows.count));
@@ -286,6 +295,36 @@ at::Tensor Decoder::attention(const Pass& pass, std::int64_t layer, const at::Te
   const at::Tensor attn_heads = pass.at(SiteKind::attn_heads, layer, all);
   return weights_.layers[static_cast<std::size_t>(layer)].attention.o(
       attn_heads.reshape({pass.rows, -1}));
+}
+
+Decoder::KeysAndValues Decoder::with_shared(const Pass& pass, std::int64_t layer,
+                                            std::size_t sequence, const HeadStates& states) const {
+  std::vector<at::Tensor> keys;  // from the last to the first
+  std::vector<at::Tensor> values;
+  const KvCache* prefix = nullptr;
+  for (std::optional<std::size_t> at = sequence; at; at = pass.batch[*at].behind) {
+    keys.push_back(heads_first(states.k, pass.sequences[*at]));
+    values.push_back(heads_first(states.v, pass.sequences[*at]));
+    prefix = pass.batch[*at].prefix;
+  }
+  if (prefix != nullptr) {
+    const KvCache::View kept = prefix->kept(layer);
+    if (config_.has_latent_attention()) {
+      const std::int64_t rank = config_.latent.kv_rank;
+      const at::Tensor latents = kept.keys.squeeze(0);
+      const KeysAndValues made =
+          keys_and_values(layer, latents.narrow(1, 0, rank),
+                          latents.narrow(1, rank, config_.latent.rope_dim).unsqueeze(1));
+      keys.push_back(made.keys.transpose(0, 1));
+      values.push_back(made.values.transpose(0, 1));
+    } else {
+      keys.push_back(kept.keys);
+      values.push_back(kept.values);
+    }
+  }
+  std::reverse(keys.begin(), keys.end());
+  std::reverse(values.begin(), values.end());
+  return {.keys = at::cat(keys, 1), .values = at::cat(values, 1)};
 }
 
 // The cache keeps latents, so that what an intervention makes of keys and values would be gone with

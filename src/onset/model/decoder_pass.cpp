@@ -3,12 +3,23 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "onset/base/error.h"
 #include "onset/model/rope.h"
 
 namespace onset {
 namespace {
+
+void check_beginning(std::span<const SequenceInput> batch, std::size_t index) {
+  const SequenceInput& input = batch[index];
+  const int beginnings =
+      (input.cache != nullptr ? 1 : 0) + (input.prefix != nullptr ? 1 : 0) + (input.behind ? 1 : 0);
+  if (beginnings > 1) throw std::logic_error("a sequence with several beginnings");
+  if (input.behind && (*input.behind >= index || batch[*input.behind].cache != nullptr)) {
+    throw std::logic_error("a sequence behind one that is later or has a cache");
+  }
+}
 
 std::vector<SequenceRows> pack(std::span<const SequenceInput> batch, const ModelConfig& config) {
   std::vector<SequenceRows> sequences;
@@ -20,7 +31,11 @@ std::vector<SequenceRows> pack(std::span<const SequenceInput> batch, const Model
                     " is outside the vocabulary of ", config.vocabulary);
     }
     const auto count = static_cast<std::int64_t>(input.ids.size());
-    const std::int64_t position = input.cache == nullptr ? 0 : input.cache->length();
+    check_beginning(batch, sequences.size());
+    std::int64_t position = 0;
+    if (input.cache != nullptr) position = input.cache->length();
+    if (input.prefix != nullptr) position = input.prefix->length();
+    if (input.behind) position = sequences[*input.behind].position + sequences[*input.behind].count;
     sequences.push_back({.row = row, .count = count, .position = position});
     row += count;
   }
@@ -47,8 +62,9 @@ Decoder::Pass::Pass(const Decoder& decoder, std::span<const SequenceInput> input
   rows = sequences.back().row + sequences.back().count;
   for (const RopeConfig& rope : decoder.config_.ropes) {
     std::vector<RopeFrequencies> frequencies;
-    for (const SequenceInput& input : inputs) {
-      frequencies.push_back(rope_frequencies(rope, rope_length(input)));
+    for (std::size_t s = 0; s < inputs.size(); ++s) {
+      const std::int64_t length = sequences[s].position + sequences[s].count;
+      frequencies.push_back(rope_frequencies(rope, std::max(length, inputs[s].planned_length)));
     }
     ropes.push_back(rope_table(frequencies, sequences, residual_type(decoder.compute())));
   }
