@@ -35,6 +35,8 @@ const std::vector<Verb>& verbs() {
       {"chat", "a conversation in the terminal, with or without WeMask, or both at once", run_chat},
       {"serve", "the model behind OpenAI's HTTP API, each request with or without WeMask",
        run_serve},
+      {"compare", "two runs of an evaluation, item by item: is a difference more than chance?",
+       run_compare},
       {"inspect", "what a model is made of, what it needs; checks every byte", run_inspect},
       {"tokenize", "texts to ids and pieces, ids to text, chats to text and ids", run_tokenize},
       {"capture", "tensors of the forward pass at chosen sites, to a safetensors file",
@@ -63,6 +65,7 @@ std::string overview() {
       "  onset sinks MODEL --text corpus.txt\n"
       "  onset report MODEL -o report.html\n"
       "  onset generate MODEL --chat --prompt \"What is a residual stream?\"\n"
+      "  onset compare runs/base runs/masked\n"
       "  onset inspect MODEL --verify\n"
       "  onset tokenize MODEL --text \"Dark Blue.\"\n"
       "  onset capture MODEL --sites 'layers.*.resid_post' --ids 1,5,9 -o a.st\n\n",
