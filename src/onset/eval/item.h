@@ -34,8 +34,8 @@ struct EvalItem {
   std::optional<std::int64_t> gold = std::nullopt;  // index of the right choice
   std::vector<std::string> stop = {};
   std::int64_t max_new_tokens = 256;
-  std::string target = {};  // the right answer as the data give it ("#### 18", "\frac{1}{2}")
-  Json document = {};       // the row of the data, for the samples file and the graders
+  std::string target = {};    // the right answer as the data give it ("#### 18", "\frac{1}{2}")
+  OrderedJson document = {};  // the row of the data, for the samples file and the graders
 };
 
 }  // namespace onset

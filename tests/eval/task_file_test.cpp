@@ -1,0 +1,101 @@
+#include "onset/eval/task_file.h"
+
+#include <gtest/gtest.h>
+
+#include "onset/eval/task_library.h"
+#include "support/support.h"
+
+namespace onset {
+namespace {
+
+using testing::error_of;
+
+// A small task; `more` is put at the end, `without` is taken out.
+std::string task_text(const std::string& more = "", const std::string& without = "",
+                      const std::string& instead = "") {
+  std::string text =
+      "format = 'onset.task.1'\nname = 'toy'\nversion = '1'\nsummary = 's'\nkind = 'choice'\n"
+      "[data]\nfile = 'toy.jsonl'\n[prompt]\nquestion = '{q}'\n"
+      "[choice]\ntexts = ['{a}', '{b}']\ngold = '{g}'\n[[metrics]]\nmeasure = 'acc'\n";
+  if (!without.empty()) text.replace(text.find(without), without.size(), instead);
+  return text + more;
+}
+
+TEST(TaskFile, EveryTaskOfTheProgramIsRead) {
+  const TaskLibrary library;
+  ASSERT_EQ(library.files().size(), embedded_tasks().size());
+  for (const auto& file : library.files()) {
+    EXPECT_FALSE(file.tasks.empty()) << file.name;
+    for (const auto& task : file.tasks) {
+      EXPECT_FALSE(task.data.source.empty())
+          << task.name << " does not say where its data are from";
+      EXPECT_FALSE(task.metrics.empty()) << task.name;
+    }
+  }
+}
+
+TEST(TaskFile, PartsAndGroupsBecomeTasksWithTheirNames) {
+  const auto file = parse_task_file(
+      task_text("[[groups]]\nname = 'all'\nalias = 'All'\nparts = ['x_y', 'z']\n"
+                "[[parts]]\nname = 'x_y'\nwhere = { field = '{g}', equals = '1' }\n"),
+      "toy.toml");
+  ASSERT_EQ(file.tasks.size(), 2U);
+  EXPECT_EQ(file.tasks[0].name, "toy_x_y");
+  EXPECT_EQ(file.tasks[0].condition.value, "1");
+  EXPECT_EQ(file.tasks[1].name, "toy_z");
+  EXPECT_TRUE(file.tasks[1].condition.field.empty());
+  ASSERT_EQ(file.groups.size(), 2U);
+  EXPECT_EQ(file.groups[0].name, "toy_all");
+  EXPECT_EQ(file.groups[0].members, (std::vector<std::string>{"toy_x_y", "toy_z"}));
+  EXPECT_EQ(file.groups[1].name, "toy");
+  EXPECT_EQ(file.groups[1].members, (std::vector<std::string>{"toy_all"}));
+}
+
+TEST(TaskFile, ErrorsNameLineAndKey) {
+  const auto error = [](const std::string& text) {
+    return error_of([&] { return parse_task_file(text, "toy.toml"); });
+  };
+  EXPECT_EQ(error(task_text("", "gold", "golden")), "toy.toml:10: key \"choice.gold\" is missing");
+  EXPECT_EQ(error(task_text("", "'acc'", "'acc_nrm'")),
+            "toy.toml:14: key \"metrics[0].measure\" \"acc_nrm\" is not a measure of this kind of "
+            "task; it has acc, acc_norm, acc_bytes\ndid you mean \"acc_norm\"?");
+  EXPECT_EQ(error(task_text("[generation]\nstop = []\n")),
+            "toy.toml:15: key \"generation\" is not known");
+  EXPECT_EQ(error(task_text("", "'{q}'", "'{q'")).substr(0, 36),
+            "toy.toml:9: key \"prompt.question\": \"");
+  EXPECT_NE(error(task_text("", "onset.task.1", "onset.task.9")).find("this program reads"),
+            std::string::npos);
+  EXPECT_NE(error(task_text("", "toy.jsonl", "../toy.jsonl")).find("within the data folder"),
+            std::string::npos);
+  EXPECT_NE(error(task_text("filters = ['x']\n")).find("the filter \"x\", which is not there"),
+            std::string::npos);
+}
+
+TEST(TaskLibrary, TasksAndGroupsAreSelectedByName) {
+  const TaskLibrary library;
+  const auto one = library.select({"mmlu_anatomy", "piqa", "piqa"});
+  ASSERT_EQ(one.tasks.size(), 2U);
+  EXPECT_TRUE(one.groups.empty());
+  const auto all = library.select({"mmlu"});
+  EXPECT_EQ(all.tasks.size(), 57U);
+  ASSERT_EQ(all.groups.size(), 5U);
+  EXPECT_EQ(all.groups.back().name, "mmlu");
+  EXPECT_EQ(library.select({"mmlu_stem"}).tasks.size(), 19U);
+  EXPECT_EQ(error_of([&] { return library.select({"piqqa"}); }),
+            "no task is called \"piqqa\"\ndid you mean \"piqa\"?");
+}
+
+TEST(TaskLibrary, AFileOfTheUserAddsATaskOrTakesThePlaceOfOne) {
+  const testing::TemporaryFolder folder;
+  const auto own = folder.write("toy.toml", task_text());
+  EXPECT_EQ(TaskLibrary({own}).select({"toy"}).tasks.at(0).name, "toy");
+  const auto piqa = folder.write("piqa.toml", task_text("", "'toy'", "'piqa'"));
+  EXPECT_EQ(TaskLibrary({piqa}).select({"piqa"}).tasks.at(0).data.file, "toy.jsonl");
+  EXPECT_NE(error_of([&] {
+              return TaskLibrary({own, own});
+            }).find("two task files describe"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace onset
