@@ -127,7 +127,9 @@ std::string legend(const CompareReport& report) {
   bool binary = false;
   bool other = false;
   bool nll = false;
+  bool windows = false;
   for (const auto& row : report.comparison.rows) {
+    windows = windows || row.by_windows;
     binary = binary || row.result.binary;
     other = other || !row.result.binary;
     nll = nll || row.is_nll;
@@ -136,6 +138,7 @@ std::string legend(const CompareReport& report) {
   if (binary) text += "right or wrong: scores in points (percent), p by McNemar's exact test; ";
   if (other) text += "other scores: as they are, p by flipping the signs of differences; ";
   if (nll) text += "perplexities as negative log-likelihood in nats a unit; ";
+  if (windows) text += "items of texts are their windows; ";
   text += str_cat("Holm: p corrected for the number of rows, those within groups by themselves; ",
                   "finds: the smallest true difference that so many items, changing so much, show ",
                   "with probability ", share_text(report.options.paired.power),
@@ -169,7 +172,8 @@ std::string items_text(const CompareReport& report, const TextStyle& style) {
     const auto& row = report.comparison.rows[shown.row];
     const auto changed = row.result.wins + row.result.losses;
     text += wrap(str_cat("changed: ", row_name(row), ": ", changed, " of ", row.result.n,
-                         " items, ", shown.items.size(), " shown"),
+                         row.by_windows ? " windows, texts " : " items, ", shown.items.size(),
+                         " shown"),
                  80, 0) +
             "\n";
     for (const auto& item : shown.items) text += item_text(item, style);

@@ -23,9 +23,14 @@ std::string better_word(const ComparisonRow& row) {
   return str_cat(higher ? "higher" : "lower", better ? ", which is better" : ", which is worse");
 }
 
+// "12 items": windows, where texts were cut into them.
+std::string items_text(std::int64_t count, const ComparisonRow& row) {
+  return counted(count, row.by_windows ? "window" : "item");
+}
+
 // "12 items rose and 9 fell".
-std::string changes_text(const PairedResult& result) {
-  return str_cat(counted(result.wins, "item"), " rose and ", result.losses, " fell");
+std::string changes_text(const ComparisonRow& row) {
+  return str_cat(items_text(row.result.wins, row), " rose and ", row.result.losses, " fell");
 }
 
 std::string p_words(const ComparisonRow& row) {
@@ -48,7 +53,7 @@ std::string unseen_text(const ComparisonRow& row, const CompareReport& report) {
                    numbers.unit(), ";");
   }
   return str_cat(text, text.empty() ? " Less" : " less", " than ", numbers.size(*result.detectable),
-                 numbers.unit(), " would often be missed by ", counted(result.n, "item"),
+                 numbers.unit(), " would often be missed by ", items_text(result.n, row),
                  " like these.");
 }
 
@@ -57,7 +62,7 @@ std::string equal_text(const ComparisonRow& row, const CompareReport& report) {
   const double alpha = report.options.paired.alpha;
   // 0 of n changed: the largest share under which that is not rarer than alpha.
   const double share = 1 - std::pow(alpha, 1.0 / static_cast<double>(result.n));
-  return str_cat(row_name(row), ": every one of ", counted(result.n, "item"),
+  return str_cat(row_name(row), ": every one of ", items_text(result.n, row),
                  " scored the same in both runs. Of all such items fewer than ",
                  share_text(std::ceil(share * 1e4) / 1e4), " change (at ", share_text(1 - alpha),
                  " confidence).");
@@ -75,10 +80,10 @@ std::string verdict(const ComparisonRow& row, const CompareReport& report) {
                                                         numbers.interval(result.interval), ")")
                                               : "";
     return str_cat(name, ": B is ", numbers.size(std::abs(result.difference)), numbers.unit(), " ",
-                   better_word(row), range, ": ", changes_text(result),
+                   better_word(row), range, ": ", changes_text(row),
                    ", which is more uneven than chance would make it (", p_words(row), ").");
   }
-  return str_cat(name, ": no difference shown. ", changes_text(result), " (", p_words(row), ")",
+  return str_cat(name, ": no difference shown. ", changes_text(row), " (", p_words(row), ")",
                  passes ? ": a single test would pass, one of so many does not." : ".",
                  unseen_text(row, report));
 }

@@ -153,6 +153,32 @@ TEST_F(ComparisonTest, PairsAreMeanNegativeLogLikelihoods) {
   EXPECT_NE(message.find("share no item with a score"), std::string::npos) << message;
 }
 
+TEST_F(ComparisonTest, TextsArePairedWindowByWindow) {
+  const auto line = [](const std::vector<double>& windows, double loglik) {
+    auto sample = choice_sample(0, 0);
+    sample["metrics"] = {"token_perplexity"};
+    sample["token_perplexity"] = {loglik, 40};
+    sample["nll_per_window"] = windows;
+    return sample;
+  };
+  write_samples(a(), "t", {line({10, 20, 30, 40}, -100)});
+  write_samples(b(), "t", {line({11, 22, 29, 46}, -108)});
+  const auto comparison = compare();
+  const auto& row = comparison.rows.at(0);
+  EXPECT_TRUE(row.by_windows);
+  EXPECT_EQ(row.result.n, 4);
+  EXPECT_DOUBLE_EQ(row.result.a, 100.0 / 40);
+  EXPECT_DOUBLE_EQ(row.result.difference, 8.0 / 40);
+  EXPECT_EQ(row.result.wins, 3);
+  EXPECT_EQ(row.result.losses, 1);
+  // Differences 1, 2, -1, 6: |sum| >= 8 of 16 patterns for +-(1 2 -1 6), (1 2 1 6), (-1 2 1 6) ..
+  // by hand: 6 + 2 +- 1 +- 1 is 8, 8, 10, 6; 6 - 2 +- 1 +- 1 at most 6: 3 of 8, twice.
+  EXPECT_NEAR(row.result.p, 6.0 / 16, 1e-12);
+  // Windows that do not add up to the text are not of this score.
+  write_samples(b(), "t", {line({11, 22, 29, 40}, -108)});
+  EXPECT_EQ(compare().rows.at(0).result.n, 1);
+}
+
 TEST_F(ComparisonTest, GroupsPoolTheItemsOfTheirTasks) {
   const OrderedJson results = {
       {"group_subtasks",

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -22,6 +23,7 @@ struct Pairs {
   std::vector<ScorePair> scores;
   std::int64_t without_score = 0;
   bool is_nll = false;
+  bool by_windows = false;
   std::vector<ChangedItem> changed;
 };
 struct RowKey {
@@ -65,6 +67,26 @@ std::set<std::string> wanted_tasks(const EvaluationRun& a, const EvaluationRun& 
     }
   }
   return wanted;
+}
+
+// The pair of a text cut into its windows, each with an equal share of the units: a text is one
+// sequence of hundreds of them, and as a single item it would say nothing. Nothing where a run has
+// no windows, another number of them, or ones that do not add up to the text's log-likelihood.
+std::vector<ScorePair> window_pairs(const Sample& a, const Sample& b, const ScorePair& whole) {
+  const std::size_t count = a.windows.size();
+  if (count < 2 || b.windows.size() != count) return {};
+  const auto adds_up = [](const std::vector<double>& windows, double sum) {
+    const double added = std::accumulate(windows.begin(), windows.end(), 0.0);
+    return std::abs(added - sum) <= 1e-6 * std::abs(sum);
+  };
+  if (!adds_up(a.windows, whole.a) || !adds_up(b.windows, whole.b)) return {};
+  std::vector<ScorePair> pairs;
+  for (std::size_t w = 0; w < count; ++w) {
+    pairs.push_back({.a = a.windows[w],
+                     .b = b.windows[w],
+                     .weight = whole.weight / static_cast<double>(count)});
+  }
+  return pairs;
 }
 
 class TaskPairer {
@@ -163,7 +185,10 @@ class TaskPairer {
       const double sign = row.is_nll ? -1 : 1;
       const ScorePair pair{
           .a = sign * a->second.value, .b = sign * b->second.value, .weight = a->second.weight};
-      row.scores.push_back(pair);
+      const auto windows = row.is_nll ? window_pairs(*in_a, *in_b, pair) : std::vector<ScorePair>();
+      row.by_windows = row.by_windows || !windows.empty();
+      row.scores.insert(row.scores.end(), windows.begin(), windows.end());
+      if (windows.empty()) row.scores.push_back(pair);
       if (pair.a != pair.b) row.changed.push_back({in_a->doc, pair.a, pair.b, in_a, in_b});
     }
     if (row.scores.empty()) {
@@ -206,6 +231,7 @@ std::vector<ComparisonRow> group_rows(const std::string& name,
     const RowKey& key = first.first;
     ComparisonRow row{.task = name, .filter = key.filter, .metric = key.metric};
     row.is_nll = first.second.is_nll;
+    row.by_windows = first.second.by_windows;
     row.higher_is_better = direction(a, b, tasks.front()->name, key.metric, row.is_nll);
     std::vector<ScorePair> scores;
     for (const ComparedTask* task : tasks) {
@@ -233,6 +259,7 @@ std::vector<ComparisonRow> task_rows(ComparedTask& task, const EvaluationRun& a,
   for (auto& [key, pairs] : task.rows) {
     ComparisonRow row{.task = task.name, .filter = key.filter, .metric = key.metric};
     row.is_nll = pairs.is_nll;
+    row.by_windows = pairs.by_windows;
     row.higher_is_better = direction(a, b, task.name, key.metric, pairs.is_nll);
     row.without_score = pairs.without_score;
     row.changed = std::move(pairs.changed);

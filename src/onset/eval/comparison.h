@@ -39,6 +39,7 @@ struct ComparisonRow {
   // Scores were pairs [log-likelihood, units]: the means are negative log-likelihoods in nats a
   // unit, of which exp is the perplexity; less is better.
   bool is_nll = false;
+  bool by_windows = false;  // texts were paired window by window: these are the row's items
   PairedResult result = {};
   // p after Holm's correction. The rows that stand for themselves are one family of tests; the
   // members of groups, which take apart what their group's row asks already, are another.

@@ -22,6 +22,7 @@ OrderedJson row_json(const ComparisonRow& row) {
       row.group_tasks.empty() ? OrderedJson(nullptr) : OrderedJson(row.group_tasks);
   json["member_of"] = row.member_of.empty() ? OrderedJson(nullptr) : OrderedJson(row.member_of);
   json["higher_is_better"] = value_or_null(row.higher_is_better);
+  json["items"] = row.by_windows ? "windows" : "documents";
   json["n"] = result.n;
   json["a"] = finite_or_null(result.a);
   json["b"] = finite_or_null(result.b);

@@ -33,6 +33,18 @@ std::optional<SampleScore> score_of(const Json& value) {
                      .is_pair = true};
 }
 
+// Nothing unless all of them are numbers.
+std::vector<double> windows_of(const Json& line) {
+  const auto found = line.find("nll_per_window");
+  if (found == line.end() || !found->is_array()) return {};
+  std::vector<double> windows;
+  for (const Json& value : *found) {
+    if (!value.is_number()) return {};
+    windows.push_back(value.get<double>());
+  }
+  return windows;
+}
+
 std::vector<std::string> metric_names(const Json& line) {
   std::vector<std::string> names;
   const auto listed = line.find("metrics");
@@ -60,6 +72,7 @@ Sample sample_of(const Json& line, const std::string& where) {
   sample.filter = find_string(line, "filter", where).value_or("none");
   sample.doc_hash = find_string(line, "doc_hash", where).value_or("");
   sample.prompt_hash = find_string(line, "prompt_hash", where).value_or("");
+  sample.windows = windows_of(line);
   for (const std::string& name : metric_names(line)) {
     const auto found = line.find(name);
     if (found == line.end()) continue;

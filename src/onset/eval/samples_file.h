@@ -27,8 +27,10 @@ struct Sample {
   std::string doc_hash;  // empty where the line has none; so the next
   std::string prompt_hash;
   std::map<std::string, SampleScore> scores;  // by metric
-  std::int64_t line = 0;                      // from 1
-  std::size_t offset = 0;                     // of the line in the file
+  // Negative log-likelihoods of the windows of a text (`nll_per_window`, which onset writes).
+  std::vector<double> windows;
+  std::int64_t line = 0;   // from 1
+  std::size_t offset = 0;  // of the line in the file
   std::size_t length = 0;
 };
 
