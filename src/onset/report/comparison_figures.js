@@ -1,7 +1,8 @@
-// The kind of figure that compares models. Its data: comparison_figures.cpp.
+// The kinds of figures that compare models, and masks of one model. Their data:
+// comparison_figures.cpp and ablation_figures.cpp.
 "use strict";
 (window.onsetKinds = window.onsetKinds || []).push((tools) => {
-const {colour, small, number, plain, axis, layout} = tools;
+const {colour, small, number, plain, axis, layout, chooser} = tools;
 
 const tones = ["first", "second", "ffn", "median", "third", "accent"];
 const dashes = ["solid", "dot", "dash", "longdash", "dashdot"];
@@ -58,5 +59,76 @@ function magnitudes(data) {
   };
 }
 
-return {depth: {draw: depth, views: () => [{field: "magnitudes", names: ["Depth", "Magnitudes"]}]}};
+// ---- masks of one model: ablation_figures.cpp
+
+// Points of one series, each with the interval of its difference from the baseline.
+function scores(series, mode, words) {
+  const points = series.points.slice().sort((a, b) => a.x - b.x);
+  return {
+    type: "scatter", mode, name: plain(series.name), x: points.map((point) => point.x), y: points.map((point) => point.y),
+    error_y: {
+      type: "data", symmetric: false, array: points.map((point) => (point.high === null ? 0 : point.high - point.y)),
+      arrayminus: points.map((point) => (point.low === null ? 0 : point.y - point.low)), color: colour(series.tone), thickness: 1.2, width: 4,
+    },
+    line: {color: colour(series.tone), width: 2.2, dash: series.random ? "dot" : "solid"}, marker: {size: 8, color: colour(series.tone)},
+    text: points.map((point) => `${words(point, series)}: ${number(point.y)}` +
+      (point.low === null ? "" : ` (${number(point.low)} to ${number(point.high)})`) + `<br>corrected p ${number(point.p)}, ${point.n} items`),
+    hovertemplate: "%{text}<extra></extra>",
+  };
+}
+
+const above = () => ({orientation: "h", x: 0, y: 1.06, yanchor: "bottom", bgcolor: "rgba(0,0,0,0)"});
+
+function ablation(data, state) {
+  const column = data.columns[state.column || 0];
+  const series = column.views[data.views[state.view || 0]] || [];
+  const xs = series.flatMap((one) => one.points.map((point) => point.x));
+  const least = Math.min(...xs);
+  const most = Math.max(...xs);
+  const room = 0.06 * (most - least || most || 1);
+  const ends = [least - room, most + room];
+  const traces = series.map((one) => scores(one, "lines+markers", (point, of) => `${plain(of.name)}, ${data.size} ${number(point.x)}`));
+  traces.push({
+    type: "scatter", mode: "lines", name: "no mask", x: ends, y: [column.baseline, column.baseline], line: {color: colour("ink"), width: 1.4, dash: "dash"},
+    hovertemplate: `no mask: ${number(column.baseline)}<extra></extra>`,
+  });
+  return {
+    height: small() ? 440 : 480,
+    traces,
+    layout: layout({
+      xaxis: axis(data.size === "k" ? "masked dims (k)" : "share of dims that is masked (rate)", {range: ends}),
+      yaxis: axis(plain(column.unit)), showlegend: true, legend: above(),
+    }),
+  };
+}
+
+function ablationSinks(data, state) {
+  const column = data.columns[state.column || 0];
+  const traces = column.series.map((one) => scores(one, "markers", (point) => `${plain(point.name)}<br>sinks ${number(point.x)} %, score`));
+  traces.push({
+    type: "scatter", mode: "markers", name: "no mask", x: [data.baseline_sinks], y: [column.baseline], marker: {size: 13, symbol: "diamond", color: colour("ink")},
+    hovertemplate: `no mask: ${number(column.baseline)}, sinks ${number(data.baseline_sinks)} %<extra></extra>`,
+  });
+  return {
+    height: small() ? 440 : 480,
+    traces,
+    layout: layout({xaxis: axis("heads that are first-token sinks, %"), yaxis: axis(plain(column.unit)), showlegend: true, legend: above()}),
+  };
+}
+
+const pick = (place, names, label, figure, field, redraw) => {
+  figure.state[field] = figure.state[field] || 0;
+  chooser(place, names, label, figure.state[field], (i) => { figure.state[field] = i; redraw(); });
+};
+const columnNames = (figure) => figure.data.columns.map((column) => column.name);
+
+return {
+  depth: {draw: depth, views: () => [{field: "magnitudes", names: ["Depth", "Magnitudes"]}]},
+  ablation: {draw: ablation, views: () => [], controls: (place, figure, redraw) => {
+    pick(place, columnNames(figure), "score", figure, "column", redraw);
+    pick(place, figure.data.views, "mask", figure, "view", redraw);
+  }},
+  ablation_sinks: {draw: ablationSinks, views: () => [], controls: (place, figure, redraw) =>
+    pick(place, columnNames(figure), "score", figure, "column", redraw)},
+};
 });
