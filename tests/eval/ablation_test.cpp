@@ -80,6 +80,7 @@ TEST(AblationRows, RandomMasksCountByTheirMeanAndControlsArePaired) {
   EXPECT_NEAR(weight.against_random->difference, 2.0 / 6, 1e-15);
   // Signs of (.5, 1, 1, -.5): |sum| >= 2 for sums 3, 2, 2 and their opposites: 6 of 16.
   EXPECT_NEAR(weight.against_random->p, 6.0 / 16, 1e-12);
+  EXPECT_NEAR(weight.random_holm_p, 6.0 / 16, 1e-12) << "the only test against a control";
   EXPECT_FALSE(weight.against_energy);
   const auto& random = rows[1].scores[0];
   EXPECT_NEAR(random.result->difference, 0, 1e-15);

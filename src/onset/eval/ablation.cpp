@@ -38,6 +38,29 @@ std::optional<Interval> range_of(std::span<const std::vector<ScoreColumn>> masks
   return range;
 }
 
+double p_or_nan(const std::optional<PairedResult>& result) {
+  return result ? result->p : std::numeric_limits<double>::quiet_NaN();
+}
+
+void correct(std::vector<AblationRow>& rows, std::size_t column) {
+  std::vector<double> baseline;
+  std::vector<double> controls;
+  for (const auto& row : rows) {
+    const AblationScore& score = row.scores[column];
+    baseline.push_back(p_or_nan(score.result));
+    controls.push_back(p_or_nan(score.against_random));
+    controls.push_back(p_or_nan(score.against_energy));
+  }
+  baseline = holm_adjusted(baseline);
+  controls = holm_adjusted(controls);
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    AblationScore& score = rows[r].scores[column];
+    score.holm_p = baseline[r];
+    score.random_holm_p = controls[2 * r];
+    score.energy_holm_p = controls[2 * r + 1];
+  }
+}
+
 }  // namespace
 
 std::string_view name_of(AblationArm arm) {
@@ -192,16 +215,7 @@ std::vector<AblationRow> ablation_rows(
     }
     rows.push_back(std::move(row));
   }
-  for (std::size_t c = 0; c < baseline.size(); ++c) {
-    std::vector<double> p;
-    p.reserve(rows.size());
-    for (const auto& row : rows) {
-      p.push_back(row.scores[c].result ? row.scores[c].result->p
-                                       : std::numeric_limits<double>::quiet_NaN());
-    }
-    const auto adjusted = holm_adjusted(p);
-    for (std::size_t r = 0; r < rows.size(); ++r) rows[r].scores[c].holm_p = adjusted[r];
-  }
+  for (std::size_t c = 0; c < baseline.size(); ++c) correct(rows, c);
   return rows;
 }
 

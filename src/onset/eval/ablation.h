@@ -88,9 +88,12 @@ struct AblationScore {
   double holm_p = 1;                   // corrected for all settings of this column
   // The differences of the single masks, where there are several.
   std::optional<Interval> range;
-  // Against the random arms at the same point: the setting less the control, item by item.
+  // Against the random arms at the same point: the setting less the control, item by item. Their p
+  // are corrected together for all settings of this column.
   std::optional<PairedResult> against_random;
   std::optional<PairedResult> against_energy;
+  double random_holm_p = 1;
+  double energy_holm_p = 1;
 };
 
 struct AblationRow {
