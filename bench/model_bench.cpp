@@ -1,6 +1,6 @@
 // Speed of the forward pass: prefill, decoding, and what an observer on every resid_post costs.
 //
-//   model_bench MODEL [TOKENS] [THREADS]
+//   model_bench MODEL [TOKENS] [THREADS] [f32|bf16]
 //
 // Each figure is the median of several runs; what is compared is run in turn, so that a change of
 // the machine's speed meets both.
@@ -138,7 +138,7 @@ void bench(const char* path, Compute compute, std::int64_t tokens) {
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    std::fprintf(stderr, "usage: model_bench MODEL [TOKENS] [THREADS]\n");
+    std::fprintf(stderr, "usage: model_bench MODEL [TOKENS] [THREADS] [f32|bf16]\n");
     return 2;
   }
   try {
@@ -146,7 +146,9 @@ int main(int argc, char** argv) {
     onset::keep_freed_memory();
     onset::set_threads(argc > 3 ? std::atoi(argv[3]) : 0);
     const std::int64_t tokens = argc > 2 ? std::atol(argv[2]) : 512;
-    for (const Compute compute : {Compute::f32, Compute::bf16}) bench(argv[1], compute, tokens);
+    for (const Compute compute : {Compute::f32, Compute::bf16}) {
+      if (argc < 5 || onset::compute_name(compute) == argv[4]) bench(argv[1], compute, tokens);
+    }
   } catch (const std::exception& error) {
     std::fprintf(stderr, "model_bench: %s\n", error.what());
     return 1;

@@ -8,19 +8,25 @@
 #include <memory>
 #include <vector>
 
-#include "onset/kernels/dense_product.h"
+#include "onset/kernels/tile_product.h"
 
 namespace onset {
 namespace {
+
+// The BLAS inside libtorch_cpu, MKL (Fortran interface, column-major).
+extern "C" void sgemm_(const char* transa, const char* transb, const int* m, const int* n,
+                       const int* k, const float* alpha, const float* a, const int* lda,
+                       const float* b, const int* ldb, const float* beta, float* c, const int* ldc);
 
 // A panel should stay in the second-level cache while it is multiplied.
 constexpr std::int64_t panel_bytes = 512 * 1024;
 constexpr std::int64_t min_panel_rows = 16;
 constexpr std::int64_t max_panel_rows = 128;
+// Rows of x below which the lanes of a tile are too empty.
+constexpr std::int64_t fewest_tile_rows = 6;
 
-std::int64_t panel_rows(std::int64_t columns) {
-  const std::int64_t fitting = panel_bytes / (columns * static_cast<std::int64_t>(sizeof(float)));
-  return std::clamp(fitting / 16 * 16, min_panel_rows, max_panel_rows);
+std::int64_t panel_rows(std::int64_t row_bytes) {
+  return std::clamp(panel_bytes / row_bytes / 16 * 16, min_panel_rows, max_panel_rows);
 }
 
 // Float32 rows [first, first + count): the stored bytes themselves where they are aligned float32,
@@ -35,19 +41,61 @@ const float* float_rows(const StoredMatrix& weight, std::int64_t first, std::int
   return buffer.data();
 }
 
-// Calls visit(rows, first, count) for every panel, its rows as float32, on all threads.
+// Calls visit(first, count) for every panel of rows of that many bytes, on all threads.
 template <typename Visit>
-void for_each_panel(const StoredMatrix& weight, const Visit& visit) {
-  const std::int64_t rows = panel_rows(weight.columns);
-  const std::int64_t panels = (weight.rows + rows - 1) / rows;
+void for_each_panel(std::int64_t all_rows, std::int64_t row_bytes, const Visit& visit) {
+  const std::int64_t rows = panel_rows(row_bytes);
+  const std::int64_t panels = (all_rows + rows - 1) / rows;
   at::parallel_for(0, panels, 1, [&](std::int64_t begin, std::int64_t end) {
-    thread_local std::vector<float> buffer;
     for (std::int64_t panel = begin; panel < end; ++panel) {
       const std::int64_t first = panel * rows;
-      const std::int64_t count = std::min(rows, weight.rows - first);
-      visit(float_rows(weight, first, count, buffer), first, count);
+      visit(first, std::min(rows, all_rows - first));
     }
   });
+}
+
+// The same with the rows as float32: visit(rows, first, count).
+template <typename Visit>
+void for_each_float_panel(const StoredMatrix& weight, const Visit& visit) {
+  const std::int64_t row_bytes = weight.columns * static_cast<std::int64_t>(sizeof(float));
+  for_each_panel(weight.rows, row_bytes, [&](std::int64_t first, std::int64_t count) {
+    thread_local std::vector<float> buffer;
+    visit(float_rows(weight, first, count, buffer), first, count);
+  });
+}
+
+TileRows packed_rows(TileType type, const at::Tensor& x) {
+  TileRows rows(type, x.size(0), x.size(1));
+  const float* from = x.const_data_ptr<float>();
+  at::parallel_for(0, rows.blocks(), 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t b = begin; b < end; ++b) rows.pack(from, b);
+  });
+  return rows;
+}
+
+// Stored bytes of what follows rows [.., first), as much as a panel of `count` rows.
+std::span<const std::byte> bytes_behind(const StoredMatrix& weight, std::int64_t first,
+                                        std::int64_t count) {
+  return weight.row_range(first, std::min(count, weight.rows - first));
+}
+
+// In the BLAS's column-major view out^T (count x n, leading dimension out_stride) = rows
+// (transposed) times x^T.
+void multiply_by_blas(const at::Tensor& x, const float* rows, std::int64_t count, float* out,
+                      std::int64_t out_stride) {
+  const int m = static_cast<int>(count);
+  const int n = static_cast<int>(x.size(0));
+  const int k = static_cast<int>(x.size(1));
+  const int ldc = static_cast<int>(out_stride);
+  const float one = 1.0F;
+  const float zero = 0.0F;
+  sgemm_("T", "N", &m, &n, &k, &one, rows, &k, x.const_data_ptr<float>(), &k, &zero, out, &ldc);
+}
+
+// The matrix units of Intel's CPUs are libtorch's to use.
+bool prefers_bf16_tiles() {
+  static const bool answer = has_tiles(TileType::bf16) && __builtin_cpu_is("intel") == 0;
+  return answer;
 }
 
 at::Tensor aligned_view(const StoredMatrix& weight, at::ScalarType type) {
@@ -97,23 +145,45 @@ at::Tensor multiply(const at::Tensor& x, const StoredMatrix& weight) {
   const std::int64_t n = input.size(0);
   at::Tensor out = at::empty({n, weight.rows}, input.options());
   if (n == 0) return out;
-  const float* from = input.const_data_ptr<float>();
   float* to = out.mutable_data_ptr<float>();
-  for_each_panel(weight, [&](const float* rows, std::int64_t first, std::int64_t count) {
-    multiply_panel({.x = from,
-                    .n = n,
-                    .rows = rows,
-                    .count = count,
-                    .columns = weight.columns,
-                    .row_stride = weight.columns},
-                   to + first, weight.rows);
+  if (n < fewest_tile_rows || !has_tiles(TileType::f32)) {
+    for_each_float_panel(weight, [&](const float* rows, std::int64_t first, std::int64_t count) {
+      multiply_by_blas(input, rows, count, to + first, weight.rows);
+    });
+    return out;
+  }
+  const TileRows packed = packed_rows(TileType::f32, input);
+  for_each_float_panel(weight, [&](const float* rows, std::int64_t first, std::int64_t count) {
+    multiply_tiles(
+        packed, {.rows = rows, .count = count, .next = bytes_behind(weight, first + count, count)},
+        to + first, weight.rows);
+  });
+  return out;
+}
+
+at::Tensor multiply_bf16(const at::Tensor& x, const at::Tensor& weight) {
+  const std::int64_t columns = weight.size(1);
+  if (x.size(0) < fewest_tile_rows || columns % 2 != 0 || !prefers_bf16_tiles()) {
+    return at::linear(x.to(at::kBFloat16), weight).to(at::kFloat);
+  }
+  const TileRows packed = packed_rows(TileType::bf16, x.contiguous());
+  at::Tensor out = at::empty({x.size(0), weight.size(0)}, x.options());
+  const auto* from = static_cast<const std::byte*>(weight.const_data_ptr());
+  const std::int64_t row_bytes = columns * 2;
+  float* to = out.mutable_data_ptr<float>();
+  for_each_panel(weight.size(0), row_bytes, [&](std::int64_t first, std::int64_t count) {
+    const std::byte* rows = from + first * row_bytes;
+    const std::int64_t left = std::min(count, weight.size(0) - first - count);
+    const std::span next(rows + count * row_bytes, static_cast<std::size_t>(left * row_bytes));
+    multiply_tiles(packed, {.rows = rows, .count = count, .next = next}, to + first,
+                   weight.size(0));
   });
   return out;
 }
 
 at::Tensor expand(const StoredMatrix& weight, at::ScalarType type) {
   at::Tensor out = at::empty({weight.rows, weight.columns}, at::TensorOptions().dtype(type));
-  for_each_panel(weight, [&](const float* from, std::int64_t first, std::int64_t count) {
+  for_each_float_panel(weight, [&](const float* from, std::int64_t first, std::int64_t count) {
     const std::int64_t values = count * weight.columns;
     const std::int64_t at = first * weight.columns;
     if (type == at::kFloat) {

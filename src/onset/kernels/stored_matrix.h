@@ -43,6 +43,10 @@ void to_float32(const StoredMatrix& weight, std::int64_t first, std::int64_t cou
 
 // x [N, columns] float32 times the transpose: [N, rows] float32. Not differentiable.
 [[nodiscard]] at::Tensor multiply(const at::Tensor& x, const StoredMatrix& weight);
+// The same with a contiguous bfloat16 weight [rows, columns] and x rounded to bfloat16; sums in
+// float32. Only where cpu_has_bf16_products(). Not differentiable where the weight's own products
+// are faster than libtorch's.
+[[nodiscard]] at::Tensor multiply_bf16(const at::Tensor& x, const at::Tensor& weight);
 
 // All of it as a tensor [rows, columns] of kFloat, kDouble or kBFloat16 (each value converted to
 // float32 first). A copy, converted on all threads.

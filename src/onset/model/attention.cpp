@@ -40,7 +40,7 @@ at::Tensor blockwise_attention(const AttentionInput& input) {
 
 }  // namespace
 
-at::Tensor fused_attention(const AttentionInput& input, Compute compute) {
+at::Tensor fused_attention(const AttentionInput& input) {
   const std::int64_t queries = input.q.size(0);
   if (input.softcap > 0) return blockwise_attention(input);
   const std::int64_t heads = input.q.size(1);
@@ -55,12 +55,7 @@ at::Tensor fused_attention(const AttentionInput& input, Compute compute) {
   const std::int64_t seen = keys.size(1);
   // The kernel's batch is the key-value heads; its heads, the queries that share one. The shared
   // keys are repeated by a stride of 0, not copied.
-  at::Tensor q = input.q.view({queries, groups, heads / groups, dim}).permute({1, 2, 0, 3});
-  if (compute == Compute::bf16 && queries > 1) {
-    q = q.to(at::kBFloat16);
-    keys = keys.to(at::kBFloat16);
-    values = values.to(at::kBFloat16);
-  }
+  const at::Tensor q = input.q.view({queries, groups, heads / groups, dim}).permute({1, 2, 0, 3});
   // The kernels without [T, S] in memory want one size for keys and values; zeros add nothing.
   const std::int64_t value_dim = values.size(2);
   if (queries > 1 && value_dim < dim) values = at::constant_pad_nd(values, {0, dim - value_dim});
@@ -74,10 +69,7 @@ at::Tensor fused_attention(const AttentionInput& input, Compute compute) {
   if (queries > 1 && !causal) mask = visible(queries, seen, input.window);
   const at::Tensor out =
       at::scaled_dot_product_attention(q, k, v, mask, /*dropout_p=*/0.0, causal, input.scale);
-  return out.narrow(3, 0, value_dim)
-      .permute({2, 0, 1, 3})
-      .reshape({queries, heads, value_dim})
-      .to(input.q.scalar_type());
+  return out.narrow(3, 0, value_dim).permute({2, 0, 1, 3}).reshape({queries, heads, value_dim});
 }
 
 at::Tensor attention_scores(const AttentionInput& input) {

@@ -23,7 +23,7 @@ struct AttentionInput {
 
 // [T, H, V], without the scores of all pairs in memory: by a fused kernel, or, with a soft cap, in
 // blocks of queries.
-[[nodiscard]] at::Tensor fused_attention(const AttentionInput& input, Compute compute);
+[[nodiscard]] at::Tensor fused_attention(const AttentionInput& input);
 
 // [H, T, S]: scale * q k^T, soft-capped, and -inf where a query does not see the key. `v` is not
 // looked at.

@@ -161,7 +161,7 @@ at::Tensor Decoder::attend(const Pass& pass, std::int64_t layer, std::size_t seq
   input.window = config_.layers[static_cast<std::size_t>(layer)].sliding_window;
   input.softcap = config_.attention_softcap;
   if (!pass.wants(SiteKind::attn_scores, layer) && !pass.wants(SiteKind::attn_probs, layer)) {
-    return fused_attention(input, compute());
+    return fused_attention(input);
   }
   const auto index = static_cast<std::int64_t>(sequence);
   return explicit_attention(

@@ -1,0 +1,62 @@
+#include "onset/kernels/tile_product.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "onset/kernels/tile_kernels.h"
+
+namespace onset {
+
+bool has_tiles(TileType type) {
+  static const bool f32 =
+      __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
+      __builtin_cpu_supports("avx512vl") != 0 && __builtin_cpu_supports("avx512dq") != 0;
+  static const bool bf16 = f32 && __builtin_cpu_supports("avx512bf16") != 0;
+  return type == TileType::bf16 ? bf16 : f32;
+}
+
+TileRows::TileRows(TileType type, std::int64_t n, std::int64_t columns)
+    : type_(type), n_(n), words_(type == TileType::bf16 ? columns / 2 : columns) {
+  const std::int64_t vectors = (n + 15) / 16;
+  blocks_ = vectors == 1 ? 1 : vectors / 2;
+  first_lanes_ = vectors == 1 ? 16 : 32 + vectors % 2 * 16;
+  packed_ =
+      std::make_unique_for_overwrite<float[]>(static_cast<std::size_t>(vectors * 16 * words_));
+}
+
+TileBlock TileRows::block(std::int64_t b) const {
+  const std::int64_t first = b == 0 ? 0 : first_lanes_ + (b - 1) * 32;
+  const std::int64_t lanes = b == 0 ? first_lanes_ : 32;
+  return {.first = first, .rows = std::min(lanes, n_ - first), .lanes = lanes};
+}
+
+void TileRows::pack(const float* x, std::int64_t b) {
+  const std::int64_t columns = type_ == TileType::bf16 ? 2 * words_ : words_;
+  const TileBlock at = block(b);
+  const tiles::Source source{
+      .x = x + at.first * columns, .rows = at.rows, .columns = columns, .lanes = at.lanes};
+  float* to = packed_.get() + at.first * words_;
+  type_ == TileType::bf16 ? tiles::pack_bf16(source, to) : tiles::pack_f32(source, to);
+}
+
+void multiply_tiles(const TileRows& x, const TileWeights& weights, float* out,
+                    std::int64_t out_stride) {
+  thread_local std::vector<float> sums;
+  sums.resize(static_cast<std::size_t>(weights.count * x.block(0).lanes));
+  for (std::int64_t b = 0; b < x.blocks(); ++b) {
+    const TileBlock at = x.block(b);
+    const tiles::Product product{.x = x.packed(at),
+                                 .x_rows = at.rows,
+                                 .lanes = at.lanes,
+                                 .weights = weights.rows,
+                                 .count = weights.count,
+                                 .words = x.words(),
+                                 .next = b == 0 ? weights.next : std::span<const std::byte>(),
+                                 .sums = sums.data()};
+    float* to = out + at.first * out_stride;
+    x.type() == TileType::bf16 ? tiles::multiply_bf16(product, to, out_stride)
+                               : tiles::multiply_f32(product, to, out_stride);
+  }
+}
+
+}  // namespace onset

@@ -1,0 +1,74 @@
+// Products of packed rows of x with rows of weights that are read where they lie. Torch-free.
+//
+// Written for what no library in libtorch offers: weights that are multiplied straight from mapped
+// memory or from a converted panel, without a copy in a layout of the library's own, which costs
+// more than the product where few rows of x meet a weight (experts, batches of decoding); and sums
+// of float32 in chains of 192 terms (`tile_depth`), since one large term early in a long chain
+// costs all that follow their last digits: what massive activations do to products.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+namespace onset {
+
+// Terms that are added before a sum is put aside. A bfloat16 term is the sum of two products.
+inline constexpr std::int64_t tile_depth = 192;
+
+enum class TileType { f32, bf16 };
+
+// Whether this CPU runs the kernels: AVX-512 (F, BW, VL, DQ), for bf16 also AVX-512 BF16.
+[[nodiscard]] bool has_tiles(TileType type);
+
+// Rows of x that are multiplied side by side: lanes, in vectors of 16.
+struct TileBlock {
+  std::int64_t first = 0;  // row of x
+  std::int64_t rows = 0;
+  std::int64_t lanes = 0;  // 16, 32 or 48; those past `rows` are zero
+};
+
+// x [n, columns] in the order the kernels read it: block by block, in a block one column (f32) or
+// two (bf16) of all lanes after the other. All blocks have 32 lanes, but for the first, which has
+// 48 where that saves a block of 16, and a single one of 16.
+class TileRows {
+ public:
+  // bf16: `columns` must be even.
+  TileRows(TileType type, std::int64_t n, std::int64_t columns);
+
+  [[nodiscard]] std::int64_t blocks() const { return blocks_; }
+  [[nodiscard]] TileBlock block(std::int64_t b) const;
+  // Fills block b from x, float32 and contiguous; bf16 rounds to nearest even. Blocks may be filled
+  // on several threads at a time.
+  void pack(const float* x, std::int64_t b);
+
+  [[nodiscard]] TileType type() const { return type_; }
+  [[nodiscard]] std::int64_t words() const { return words_; }
+  [[nodiscard]] const float* packed(const TileBlock& block) const {
+    return packed_.get() + block.first * words_;
+  }
+
+ private:
+  TileType type_;
+  std::int64_t n_;
+  std::int64_t words_;  // 32-bit words of a row
+  std::int64_t blocks_;
+  std::int64_t first_lanes_;
+  std::unique_ptr<float[]> packed_;  // NOLINT(modernize-avoid-c-arrays): not initialised
+};
+
+// Rows [count, columns] of weights, contiguous: float32, or bfloat16 where x was packed as bf16.
+struct TileWeights {
+  const void* rows = nullptr;
+  std::int64_t count = 0;
+  // What will be read after this product; brought towards the cache meanwhile. May be empty.
+  std::span<const std::byte> next = {};
+};
+
+// out[i, r] = sum_c x[i, c] rows[r, c], a row of `out` out_stride values behind the one before it.
+// Runs on the calling thread; several may call it at a time. has_tiles() must hold.
+void multiply_tiles(const TileRows& x, const TileWeights& weights, float* out,
+                    std::int64_t out_stride);
+
+}  // namespace onset
