@@ -25,6 +25,7 @@
 namespace onset {
 
 class Model;
+class Ranks;
 class Tokenizer;
 
 // What is done with an item that is longer than the model's context: context and continuation less
@@ -38,6 +39,9 @@ enum class Overlong {
 [[nodiscard]] Overlong parse_overlong(std::string_view name);
 [[nodiscard]] std::string_view name_of(Overlong overlong);
 
+// The most likely token each time.
+[[nodiscard]] SamplingOptions greedy_sampling();
+
 struct EvalOptions {
   std::shared_ptr<const MaskSpec> mask = nullptr;  // none: the model as it is
   // BOS before each sequence; not given: as the tokenizer's own configuration says. Never a second
@@ -48,11 +52,13 @@ struct EvalOptions {
   std::int64_t context = 0;  // the longest sequence; 0: what the model was trained for
   // Of text items. `bos` is taken from EvalOptions::bos, not from here.
   WindowOptions windows = {};
-  // Of generation items; `seed` is drawn from with the item's place in the list.
-  SamplingOptions sampling = {.temperature = 0.0};
+  // Of generation items. Draws depend on the seed and the prompt; items with the same prompt draw
+  // differently, in their order.
+  SamplingOptions sampling = greedy_sampling();
   std::int64_t generation_rows = 32;  // sequences that are generated at a time
-  // Where answers are kept by content and looked up (result_cache.h); empty: nowhere.
+  // Folder where answers are kept by content and looked up (result_cache.h); empty: nowhere.
   std::filesystem::path cache = {};
+  const Ranks* ranks = nullptr;  // those that share the items (base/ranks.h); none: this process
 };
 
 // One for each item, in the order of the items.
@@ -92,8 +98,8 @@ struct EvalResult {
   EvalCounts counts;
 };
 
-// Progress goes to `log.progress` as "items", `done` of the number of items. Under mpirun (base/
-// ranks.h) every rank calls it with the same items and gets all answers.
+// Progress goes to `log.progress` as "items" (windows of a text count as items each), of this
+// rank's share. With ranks every one calls it with the same items and options and gets all answers.
 // Throws an input error that names the item: choices without a token of their own, a context
 // without a token, an overlong item with Overlong::error, logits that are not finite.
 [[nodiscard]] EvalResult answer_items(const Model& model, const Tokenizer& tokenizer,

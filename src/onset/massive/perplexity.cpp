@@ -19,37 +19,8 @@ constexpr std::int64_t rows_with_logits = 512;
 // Rows whose log-normalisers are computed at once.
 constexpr std::int64_t rows_of_normalisers = 64;
 
-struct Window {
-  std::vector<std::int64_t> ids;  // as given to the model
-  std::int64_t first_scored = 0;  // index into ids; all from there on are scored
-};
-
-std::vector<Window> cut(std::span<const std::int64_t> ids, const WindowOptions& options) {
-  const std::int64_t prefix = options.bos ? 1 : 0;
-  const std::int64_t room = options.window - prefix;
-  const std::int64_t stride = options.stride == 0 ? room : options.stride;
-  if (room < 1 || options.window < 2 || stride < 1 || stride > room) {
-    throw usage_error(str_cat("windows of ", options.window, " tokens with a stride of ",
-                              options.stride, " make no sense"),
-                      "a window has 2 tokens or more, and a stride of 1 to its own length");
-  }
-  const auto count = static_cast<std::int64_t>(ids.size());
-  std::vector<Window> windows;
-  std::int64_t scored = 0;  // tokens of the text that are done
-  for (std::int64_t begin = 0; scored < count; begin += stride) {
-    const std::int64_t end = std::min(begin + room, count);
-    Window window;
-    if (options.bos) window.ids.push_back(*options.bos);
-    window.ids.insert(window.ids.end(), ids.begin() + begin, ids.begin() + end);
-    window.first_scored = std::max<std::int64_t>(scored - begin + prefix, 1);
-    scored = end;
-    windows.push_back(std::move(window));
-  }
-  return windows;
-}
-
 // The sum of -log p(ids[i]) over i in [first, ids.size()), from logits [T, V].
-double negative_log_likelihood(const at::Tensor& logits, const Window& window) {
+double negative_log_likelihood(const at::Tensor& logits, const TextWindow& window) {
   double sum = 0;
   const auto count = static_cast<std::int64_t>(window.ids.size());
   for (std::int64_t begin = window.first_scored; begin < count; begin += rows_of_normalisers) {
@@ -71,20 +42,43 @@ double TextScore::perplexity() const {
   return std::exp(nll / static_cast<double>(scored_tokens));
 }
 
-TextScore score_text(const Model& model, std::span<const std::int64_t> ids,
-                     const WindowOptions& options, const Hooks* hooks, const Log& log) {
-  const std::vector<Window> windows = cut(ids, options);
-  std::vector<std::int64_t> lengths;
-  TextScore score;
-  for (const Window& window : windows) {
-    const auto length = static_cast<std::int64_t>(window.ids.size());
-    lengths.push_back(length);
-    score.scored_tokens += length - std::min(window.first_scored, length);
+std::vector<TextWindow> text_windows(std::span<const std::int64_t> ids,
+                                     const WindowOptions& options) {
+  const std::int64_t prefix = options.bos ? 1 : 0;
+  const std::int64_t room = options.window - prefix;
+  const std::int64_t stride = options.stride == 0 ? room : options.stride;
+  if (room < 1 || options.window < 2 || stride < 1 || stride > room) {
+    throw usage_error(str_cat("windows of ", options.window, " tokens with a stride of ",
+                              options.stride, " make no sense"),
+                      "a window has 2 tokens or more, and a stride of 1 to its own length");
   }
-  if (score.scored_tokens == 0) {
+  const auto count = static_cast<std::int64_t>(ids.size());
+  std::vector<TextWindow> windows;
+  std::int64_t scored = 0;  // tokens of the text that are done
+  for (std::int64_t begin = 0; scored < count; begin += stride) {
+    const std::int64_t end = std::min(begin + room, count);
+    TextWindow window;
+    if (options.bos) window.ids.push_back(*options.bos);
+    window.ids.insert(window.ids.end(), ids.begin() + begin, ids.begin() + end);
+    window.first_scored = std::max<std::int64_t>(scored - begin + prefix, 1);
+    scored = end;
+    windows.push_back(std::move(window));
+  }
+  if (std::all_of(windows.begin(), windows.end(),
+                  [](const TextWindow& window) { return window.scored_tokens() == 0; })) {
     throw usage_error("the text is too short to be scored", "give two tokens or more");
   }
+  return windows;
+}
+
+std::vector<double> score_windows(const Model& model, std::span<const TextWindow> windows,
+                                  const Hooks* hooks, const Log& log) {
+  std::vector<std::int64_t> lengths;
+  for (const TextWindow& window : windows) {
+    lengths.push_back(static_cast<std::int64_t>(window.ids.size()));
+  }
   const c10::InferenceMode inference;
+  std::vector<double> nll;
   for (const PromptRange& range : divide(lengths, rows_with_logits)) {
     std::vector<SequenceInput> batch;
     for (std::size_t w = range.begin; w < range.end; ++w) {
@@ -93,14 +87,23 @@ TextScore score_text(const Model& model, std::span<const std::int64_t> ids,
     const ForwardResult result = model.decoder().forward(batch, LogitRows::all, hooks);
     for (std::size_t w = range.begin; w < range.end; ++w) {
       const SequenceRows& rows = result.sequences[w - range.begin];
-      score.nll_per_window.push_back(
+      nll.push_back(
           negative_log_likelihood(result.logits.narrow(0, rows.row, rows.count), windows[w]));
-      score.nll += score.nll_per_window.back();
     }
     log.step("windows", static_cast<std::int64_t>(range.end),
              static_cast<std::int64_t>(windows.size()));
   }
+  return nll;
+}
+
+TextScore score_text(const Model& model, std::span<const std::int64_t> ids,
+                     const WindowOptions& options, const Hooks* hooks, const Log& log) {
+  const std::vector<TextWindow> windows = text_windows(ids, options);
+  TextScore score;
   score.windows = static_cast<std::int64_t>(windows.size());
+  for (const TextWindow& window : windows) score.scored_tokens += window.scored_tokens();
+  score.nll_per_window = score_windows(model, windows, hooks, log);
+  for (const double nll : score.nll_per_window) score.nll += nll;
   return score;
 }
 

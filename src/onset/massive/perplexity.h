@@ -32,6 +32,24 @@ struct TextScore {
   [[nodiscard]] double perplexity() const;
 };
 
+// One window as the model is given it.
+struct TextWindow {
+  std::vector<std::int64_t> ids;
+  std::int64_t first_scored = 0;  // index into ids; all from there on are scored
+  [[nodiscard]] std::int64_t scored_tokens() const {
+    const auto length = static_cast<std::int64_t>(ids.size());
+    return length > first_scored ? length - first_scored : 0;
+  }
+};
+
+// The windows of a text, and the nll of each of some of them; score_text() is both. Throws as it
+// does.
+[[nodiscard]] std::vector<TextWindow> text_windows(std::span<const std::int64_t> ids,
+                                                   const WindowOptions& options);
+[[nodiscard]] std::vector<double> score_windows(const Model& model,
+                                                std::span<const TextWindow> windows,
+                                                const Hooks* hooks = nullptr, const Log& log = {});
+
 // `ids` is the text without BOS; each window is a sequence of its own, from position 0 on. `hooks`
 // may hold interventions. Throws a usage error for windows that make no sense and for a text of
 // which no token would be scored.

@@ -68,13 +68,17 @@ std::string_view python_strip(std::string_view text) {
     if (!is_python_space(next.code)) break;
     start += next.length;
   }
+  return python_rstrip(text.substr(start));
+}
+
+std::string_view python_rstrip(std::string_view text) {
   std::size_t end = text.size();
-  while (end > start) {
+  while (end > 0) {
     const std::size_t before = previous_char(text, end);
     if (!is_python_space(decode_char(text, before).code)) break;
     end = before;
   }
-  return text.substr(start, end - start);
+  return text.substr(0, end);
 }
 
 std::string_view strip_newlines_left(std::string_view text) {

@@ -1,4 +1,4 @@
-// The string functions of Python that chat templates call.
+// The string functions of Python that chat templates and evaluation harnesses call.
 #pragma once
 
 #include <string>
@@ -10,6 +10,8 @@ namespace onset {
 
 // str.strip(): Unicode white space and U+001C to U+001F. `text` is valid UTF-8.
 [[nodiscard]] std::string_view python_strip(std::string_view text);
+// str.rstrip() of the same.
+[[nodiscard]] std::string_view python_rstrip(std::string_view text);
 // str.lstrip("\n") and str.rstrip("\n").
 [[nodiscard]] std::string_view strip_newlines_left(std::string_view text);
 [[nodiscard]] std::string_view strip_newlines_right(std::string_view text);
