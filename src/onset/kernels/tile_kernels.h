@@ -31,4 +31,23 @@ struct Product {
 void multiply_f32(const Product& product, float* out, std::int64_t out_stride);
 void multiply_bf16(const Product& product, float* out, std::int64_t out_stride);
 
+// Attention of 32 lanes, each one query of one head, to keys of one head.
+struct Attention {
+  float* rows = nullptr;          // the scaled queries [32, dim]; then the output [32, value_dim]
+  float* packed = nullptr;        // scratch [dim, 32]
+  float* scores = nullptr;        // scratch [key_count, 32]
+  float* sums = nullptr;          // scratch [value_dim, 32]
+  const float* keys = nullptr;    // [key_count, dim]
+  const float* values = nullptr;  // value dim d of key j at values + d * value_stride + j
+  std::int64_t value_stride = 0;
+  std::int64_t key_count = 0;
+  std::int64_t dim = 0;
+  std::int64_t value_dim = 0;
+  // Of each lane: it sees the keys from one to the other, both included, at least one.
+  const std::int32_t* first_key = nullptr;
+  const std::int32_t* last_key = nullptr;
+};
+
+void attend(const Attention& attention);
+
 }  // namespace onset::tiles

@@ -1,59 +1,10 @@
 // The kernels of tile_product.h, compiled for AVX-512 (F, BW, VL, DQ, BF16); called only where the
-// CPU has them. Templates of the library that other files share may not be instantiated here: the
-// linker could keep this file's copy for all.
-#include <immintrin.h>
-
-#include <algorithm>
-#include <array>
-#include <cstring>
-#include <utility>
-
+// CPU has them.
 #include "onset/kernels/tile_kernels.h"
-#include "onset/kernels/tile_product.h"
+#include "onset/kernels/tile_strips_avx512.h"
 
 namespace onset::tiles {
 namespace {
-
-constexpr int vector_lanes = 16;
-constexpr int line_bytes = 64;
-
-// Weight rows at a time: the sums, the lanes and a weight are to fit the 32 registers.
-constexpr int most_rows(int vectors) { return vectors == 3 ? 9 : 14; }
-
-using Block = __m512[vector_lanes];  // 16 x 16 words
-
-// Makes its rows its columns.
-inline void transpose(Block& r) {
-  Block t;
-  for (int i = 0; i < 16; i += 2) {
-    t[i] = _mm512_unpacklo_ps(r[i], r[i + 1]);
-    t[i + 1] = _mm512_unpackhi_ps(r[i], r[i + 1]);
-  }
-  const auto lo = [](__m512 a, __m512 b) { return _mm512_shuffle_ps(a, b, 0x44); };
-  const auto hi = [](__m512 a, __m512 b) { return _mm512_shuffle_ps(a, b, 0xee); };
-  for (int i = 0; i < 16; i += 4) {
-    r[i] = lo(t[i], t[i + 2]);
-    r[i + 1] = hi(t[i], t[i + 2]);
-    r[i + 2] = lo(t[i + 1], t[i + 3]);
-    r[i + 3] = hi(t[i + 1], t[i + 3]);
-  }
-  for (int i = 0; i < 4; ++i) {
-    t[i] = _mm512_shuffle_f32x4(r[i], r[i + 4], 0x88);
-    t[i + 4] = _mm512_shuffle_f32x4(r[i], r[i + 4], 0xdd);
-    t[i + 8] = _mm512_shuffle_f32x4(r[i + 8], r[i + 12], 0x88);
-    t[i + 12] = _mm512_shuffle_f32x4(r[i + 8], r[i + 12], 0xdd);
-  }
-  for (int i = 0; i < 4; ++i) {
-    r[i] = _mm512_shuffle_f32x4(t[i], t[i + 8], 0x88);
-    r[i + 8] = _mm512_shuffle_f32x4(t[i], t[i + 8], 0xdd);
-    r[i + 4] = _mm512_shuffle_f32x4(t[i + 4], t[i + 12], 0x88);
-    r[i + 12] = _mm512_shuffle_f32x4(t[i + 4], t[i + 12], 0xdd);
-  }
-}
-
-inline __mmask16 first_lanes(std::int64_t count) {
-  return static_cast<__mmask16>((1U << std::clamp<std::int64_t>(count, 0, 16)) - 1U);
-}
 
 // Words [first, first + 16) of a row; those past the end are zero.
 inline __m512 f32_words(const float* row, std::int64_t first, std::int64_t words) {
@@ -88,136 +39,19 @@ void pack(const Source& source, std::int64_t words, const Words& words_of, float
   }
 }
 
-// Where the next weights are brought nearer from, a line at each step until the end.
-struct Prefetch {
-  const char* at = nullptr;
-  const char* end = nullptr;
-};
-
-template <TileType type>
-inline __m512 add_product(__m512 sum, const std::uint32_t* weight, __m512 x) {
-  int word = 0;
-  std::memcpy(&word, weight, sizeof word);  // may lie at an odd address
-  const __m512i words = _mm512_set1_epi32(word);
-  if constexpr (type == TileType::bf16) {
-    return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(x), reinterpret_cast<__m512bh>(words));
-  } else {
-    return _mm512_fmadd_ps(_mm512_castsi512_ps(words), x, sum);
-  }
-}
-
-struct Strip {
-  const std::uint32_t* weights = nullptr;
-  std::int64_t stride = 0;  // words from a row to the next
-  const float* x = nullptr;
-  std::int64_t words = 0;
-  float* sums = nullptr;  // [rows, 16 * vectors]
-  bool add = false;       // to what `sums` holds
-};
-
-// sums[r, lane] of `rows` weight rows and 16 * vectors lanes, all in registers.
-template <TileType type, int vectors, int rows>
-void multiply_strip(const Strip& strip, Prefetch& prefetch) {
-  __m512 sums[rows][vectors];  // NOLINT(modernize-avoid-c-arrays): registers
-#pragma GCC unroll 16
-  for (int r = 0; r < rows; ++r) {
-#pragma GCC unroll 3
-    for (int v = 0; v < vectors; ++v) {
-      sums[r][v] = _mm512_setzero_ps();
-    }
-  }
-  const std::uint32_t* weight = strip.weights;
-  const float* x = strip.x;
-  const char* ahead = prefetch.at;
-  for (std::int64_t k = 0; k < strip.words; ++k) {
-    __m512 lanes[vectors];  // NOLINT(modernize-avoid-c-arrays)
-#pragma GCC unroll 3
-    for (int v = 0; v < vectors; ++v) lanes[v] = _mm512_loadu_ps(x + v * vector_lanes);
-#pragma GCC unroll 16
-    for (int r = 0; r < rows; ++r) {
-#pragma GCC unroll 3
-      for (int v = 0; v < vectors; ++v) {
-        sums[r][v] = add_product<type>(sums[r][v], weight + r * strip.stride, lanes[v]);
-      }
-    }
-    x += vectors * vector_lanes;
-    ++weight;
-    _mm_prefetch(ahead, _MM_HINT_T1);
-    ahead += ahead < prefetch.end ? line_bytes : 0;
-  }
-  prefetch.at = ahead;
-#pragma GCC unroll 16
-  for (int r = 0; r < rows; ++r) {
-#pragma GCC unroll 3
-    for (int v = 0; v < vectors; ++v) {
-      float* at = strip.sums + (r * vectors + v) * vector_lanes;
-      _mm512_storeu_ps(at, strip.add ? _mm512_add_ps(_mm512_loadu_ps(at), sums[r][v]) : sums[r][v]);
-    }
-  }
-}
-
-using StripKernel = void (*)(const Strip&, Prefetch&);
-
-template <TileType type, int vectors, std::size_t... rows>
-constexpr StripKernel strip_kernel(std::int64_t count, std::index_sequence<rows...>) {
-  StripKernel found = nullptr;
-  ((count == rows + 1 ? found = &multiply_strip<type, vectors, rows + 1> : found), ...);
-  return found;
-}
-
-template <TileType type, int vectors>
-StripKernel strip_kernel(std::int64_t count) {
-  return strip_kernel<type, vectors>(count, std::make_index_sequence<most_rows(vectors)>());
-}
-
-template <TileType type>
-StripKernel strip_kernel(std::int64_t vectors, std::int64_t count) {
-  if (vectors == 1) return strip_kernel<type, 1>(count);
-  return vectors == 2 ? strip_kernel<type, 2>(count) : strip_kernel<type, 3>(count);
-}
-
-// out[lane, r] from sums[r, lane].
-void write_out(const Product& product, float* out, std::int64_t out_stride) {
-  for (std::int64_t first = 0; first < product.count; first += vector_lanes) {
-    const std::int64_t rows = std::min<std::int64_t>(vector_lanes, product.count - first);
-    for (std::int64_t lane = 0; lane < product.x_rows; lane += vector_lanes) {
-      Block block;
-      for (__m512& row : block) row = _mm512_setzero_ps();
-      for (std::int64_t i = 0; i < rows; ++i) {
-        block[i] = _mm512_loadu_ps(product.sums + (first + i) * product.lanes + lane);
-      }
-      transpose(block);
-      const std::int64_t kept = std::min<std::int64_t>(vector_lanes, product.x_rows - lane);
-      for (std::int64_t i = 0; i < kept; ++i) {
-        _mm512_mask_storeu_ps(out + (lane + i) * out_stride + first, first_lanes(rows), block[i]);
-      }
-    }
-  }
-}
-
 template <TileType type>
 void multiply(const Product& product, float* out, std::int64_t out_stride) {
-  const auto* weights = static_cast<const std::uint32_t*>(product.weights);
-  const std::int64_t vectors = product.lanes / vector_lanes;
-  const std::int64_t most = most_rows(static_cast<int>(vectors));
-  const std::int64_t pieces = (product.count + most - 1) / most;
   const char* ahead = reinterpret_cast<const char*>(
       product.next.empty() ? product.weights : static_cast<const void*>(product.next.data()));
-  Prefetch prefetch{ahead, ahead + product.next.size()};
-  for (std::int64_t first = 0; first < product.words; first += tile_depth) {
-    for (std::int64_t piece = 0; piece < pieces; ++piece) {
-      const std::int64_t row = product.count * piece / pieces;
-      const std::int64_t rows = product.count * (piece + 1) / pieces - row;
-      const Strip strip{.weights = weights + row * product.words + first,
-                        .stride = product.words,
-                        .x = product.x + first * product.lanes,
-                        .words = std::min(tile_depth, product.words - first),
-                        .sums = product.sums + row * product.lanes,
-                        .add = first > 0};
-      strip_kernel<type>(vectors, rows)(strip, prefetch);
-    }
-  }
-  write_out(product, out, out_stride);
+  const Sums sums{.weights = static_cast<const std::uint32_t*>(product.weights),
+                  .stride = product.words,
+                  .count = product.count,
+                  .x = product.x,
+                  .words = product.words,
+                  .vectors = product.lanes / vector_lanes,
+                  .sums = product.sums};
+  add_up<type>(sums, {ahead, ahead + product.next.size()});
+  write_out(sums, product.x_rows, out, out_stride);
 }
 
 }  // namespace

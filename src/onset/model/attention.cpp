@@ -1,10 +1,14 @@
 #include "onset/model/attention.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <c10/core/GradMode.h>
 
 #include <algorithm>
 #include <limits>
 
+#include "onset/kernels/tile_attention.h"
+#include "onset/kernels/tile_product.h"
 #include "onset/model/layers.h"
 
 namespace onset {
@@ -38,11 +42,60 @@ at::Tensor blockwise_attention(const AttentionInput& input) {
   return blocks.size() == 1 ? blocks.front() : at::cat(blocks, 0);
 }
 
+bool suits_tiles(const AttentionInput& input) {
+  const bool differentiable =
+      c10::GradMode::is_enabled() &&
+      (input.q.requires_grad() || input.k.requires_grad() || input.v.requires_grad());
+  return input.q.size(0) > 1 && input.q.scalar_type() == at::kFloat && !differentiable &&
+         has_tiles(TileType::f32);
+}
+
+// Early blocks see fewer keys than late ones: neighbours in this order are one of each.
+std::int64_t early_and_late(std::int64_t index, std::int64_t count) {
+  return index % 2 == 0 ? index / 2 : count - 1 - index / 2;
+}
+
+at::Tensor attention_by_tiles(const AttentionInput& input) {
+  const at::Tensor q = input.q.contiguous();
+  const at::Tensor keys = input.k.stride(1) == input.k.size(2) && input.k.stride(2) == 1
+                              ? input.k
+                              : input.k.contiguous();
+  const at::Tensor values = input.v.transpose(1, 2).contiguous();
+  const std::int64_t groups = keys.size(0);
+  const std::int64_t heads = q.size(1) / groups;
+  const std::int64_t value_dim = values.size(1);
+  at::Tensor out = at::empty({q.size(0), q.size(1), value_dim}, q.options());
+  const auto of_group = [&](std::int64_t group) {
+    return TileAttention{.q = q.const_data_ptr<float>() + group * heads * q.size(2),
+                         .keys = keys.const_data_ptr<float>() + group * keys.stride(0),
+                         .values = values.const_data_ptr<float>() + group * values.stride(0),
+                         .out = out.mutable_data_ptr<float>() + group * heads * value_dim,
+                         .queries = q.size(0),
+                         .heads = heads,
+                         .dim = q.size(2),
+                         .value_dim = value_dim,
+                         .query_stride = q.stride(0),
+                         .out_stride = out.stride(0),
+                         .seen = keys.size(1),
+                         .window = input.window,
+                         .scale = static_cast<float>(input.scale)};
+  };
+  const std::int64_t blocks = blocks_of(of_group(0));
+  at::parallel_for(0, groups * blocks, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t index = early_and_late(i, groups * blocks);
+      attend_tile(of_group(index % groups), index / groups);
+    }
+  });
+  return out;
+}
+
 }  // namespace
 
 at::Tensor fused_attention(const AttentionInput& input) {
   const std::int64_t queries = input.q.size(0);
   if (input.softcap > 0) return blockwise_attention(input);
+  if (suits_tiles(input)) return attention_by_tiles(input);
   const std::int64_t heads = input.q.size(1);
   const std::int64_t dim = input.q.size(2);
   const std::int64_t groups = input.k.size(0);
