@@ -7,6 +7,7 @@
 #include <fstream>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "onset/base/error.h"
@@ -155,6 +156,13 @@ std::vector<std::string> hostile_answers() {
                                       std::string(4000, '\\'),
                                       str_cat("x", std::string(3000, '\'')),
                                       std::string(many, '\0')};
+  std::string points = "x<0";
+  std::string sines = "1";
+  std::string signs = "1";
+  for (int i = 0; i < 650; ++i) points.append(", x=").append(std::to_string(i));
+  for (int i = 0; i < 90; ++i) sines.append(R"(, \sin )").append(std::to_string(i)).append("x");
+  for (int i = 0; i < 24; ++i) signs.append(R"(, \pm x \pm )").append(std::to_string(i));
+  for (std::string* list : {&points, &sines, &signs}) answers.push_back(std::move(*list));
   for (const std::string_view part : {R"(\frac)",
                                       R"(\frac{)",
                                       R"(\frac12)",

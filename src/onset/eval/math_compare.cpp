@@ -50,8 +50,10 @@ MathComparison::MathComparison(MathSide gold, MathSide answer)
 bool MathComparison::same(std::size_t gold, std::size_t answer) {
   if (is_region(gold_, gold) || is_region(answer_, answer)) {
     const std::optional<Region> left = region(gold_, gold);
-    const std::optional<Region> right = left ? region(answer_, answer) : std::nullopt;
+    const std::optional<Region> right = region(answer_, answer);
     if (left && right) return left->same(*right);
+    if (left && holds_on(*left, answer_, answer)) return true;
+    if (right && holds_on(*right, gold_, gold)) return true;
   }
   const MathKind left = gold_.at(gold).kind;
   const MathKind right = answer_.at(answer).kind;

@@ -42,6 +42,7 @@ class MathComparison {
   [[nodiscard]] bool same_relation(std::size_t gold, std::size_t answer);
   [[nodiscard]] bool same_comparison(std::size_t gold, std::size_t answer);
   [[nodiscard]] static bool is_region(MathSide& side, std::size_t node);
+  [[nodiscard]] static bool holds_on(const Region& region, MathSide& side, std::size_t node);
   [[nodiscard]] std::optional<Region> region(MathSide& side, std::size_t node, int depth = 0);
   [[nodiscard]] std::optional<Region> region_of_tuple(MathSide& side, std::size_t node);
   [[nodiscard]] std::optional<Region> region_of_points(MathSide& side, std::size_t node);

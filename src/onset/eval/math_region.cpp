@@ -87,6 +87,40 @@ Region Region::meet(const Region& other) const {
   return complement().join(other.complement()).complement();
 }
 
+bool Region::contains(const MathValue& number) const {
+  const RegionEdge place{0, number, true};
+  return std::any_of(pieces_.begin(), pieces_.end(), [&](const RegionPiece& piece) {
+    const int low = compare(place, piece.low);
+    const int high = compare(place, piece.high);
+    return (low > 0 || (low == 0 && piece.low.closed)) &&
+           (high < 0 || (high == 0 && piece.high.closed));
+  });
+}
+
+std::vector<MathValue> Region::probes() const {
+  std::vector<MathValue> edges;
+  for (const RegionPiece& piece : pieces_) {
+    for (const RegionEdge& edge : {piece.low, piece.high}) {
+      if (edge.infinite == 0) edges.push_back(edge.value);
+    }
+  }
+  std::vector<MathValue> found = edges;
+  for (std::size_t i = 0; i + 1 < edges.size(); ++i) {
+    const MathValue width = subtract(edges[i + 1], edges[i]);
+    for (const long double share :
+         {0.001L, 0.03L, 0.14L, 0.29L, 0.43L, 0.61L, 0.78L, 0.9L, 0.999L}) {
+      found.push_back(add(edges[i], multiply(width, exact_value(share))));
+    }
+  }
+  const MathValue first = edges.empty() ? exact_value(0) : edges.front();
+  const MathValue last = edges.empty() ? exact_value(0) : edges.back();
+  for (const long double beyond : {0.001L, 0.3L, 1.1L, 2.7L, 7.3L, 31.0L, 211.0L, 5003.0L}) {
+    found.push_back(subtract(first, exact_value(beyond)));
+    found.push_back(add(last, exact_value(beyond)));
+  }
+  return found;
+}
+
 bool Region::same(const Region& other) const {
   if (pieces_.size() != other.pieces_.size()) return false;
   for (std::size_t i = 0; i < pieces_.size(); ++i) {

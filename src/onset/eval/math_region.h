@@ -27,6 +27,9 @@ class Region {
   [[nodiscard]] static Region all();
 
   [[nodiscard]] bool empty() const { return pieces_.empty(); }
+  [[nodiscard]] bool contains(const MathValue& number) const;
+  // Numbers that show a set apart from others: its edges, and some between and beyond them.
+  [[nodiscard]] std::vector<MathValue> probes() const;
   [[nodiscard]] Region join(const Region& other) const;
   [[nodiscard]] Region meet(const Region& other) const;
   [[nodiscard]] Region complement() const;

@@ -8,6 +8,9 @@
 namespace onset {
 namespace {
 
+// Inequalities in a list or chain whose numbers are worked out.
+constexpr std::size_t max_parts = 64;
+
 bool is_inequality(const std::string& sign) {
   return sign == "<" || sign == "<=" || sign == ">" || sign == ">=" || sign == "!=";
 }
@@ -31,6 +34,16 @@ bool says_no_number(std::string_view words) {
       std::string_view("no real solution"), std::string_view("no real solutions"),
       std::string_view("empty set")};
   return std::find(phrases.begin(), phrases.end(), words) != phrases.end();
+}
+
+// Whether "left sign right" is true; it is not where a side has no real value.
+bool compares(const MathValue& left, const std::string& sign, const MathValue& right) {
+  const MathValue difference = subtract(left, right);
+  if (!difference.defined || !is_real(difference)) return false;
+  const bool equal = quad_abs(difference.re) <= difference.error;
+  if (equal) return sign == "<=" || sign == ">=";
+  if (sign == "!=") return true;
+  return (difference.re < 0) == (sign.front() == '<');
 }
 
 // A variable under a function, power or divisor: the expression is no line in it.
@@ -160,6 +173,23 @@ bool MathComparison::is_region(MathSide& side, std::size_t node) {
   }
 }
 
+// Whether an inequality in one variable, of any form, holds for the numbers of the region alone: at
+// its edges, and at numbers between and beyond them.
+bool MathComparison::holds_on(const Region& region, MathSide& side, std::size_t node) {
+  const MathNode at = side.at(node);
+  const std::set<std::string> names = side.variables(node);
+  if (!is_inequality(at) || names.size() != 1 || side.has_long_literal(node)) return false;
+  const std::vector<MathValue> probes = region.probes();
+  return std::all_of(probes.begin(), probes.end(), [&](const MathValue& x) {
+    bool holds = true;
+    for (std::size_t i = 0; i < at.operators.size(); ++i) {
+      holds = holds && compares(side.value_with(at.children[i], *names.begin(), x), at.operators[i],
+                                side.value_with(at.children[i + 1], *names.begin(), x));
+    }
+    return holds == region.contains(x);
+  });
+}
+
 std::optional<RegionEdge> MathComparison::edge(MathSide& side, std::size_t node) {
   const MathNode& at = side.at(node);
   if (at.kind == MathKind::infinity) return RegionEdge{1, {}, false};
@@ -233,6 +263,7 @@ std::optional<Region> MathComparison::region_of_points(MathSide& side, std::size
 std::optional<Region> MathComparison::region_of_relation(MathSide& side, std::size_t node,
                                                          int depth) {
   const MathNode at = side.at(node);
+  if (at.operators.size() > max_parts) return std::nullopt;
   if (at.operators == std::vector<std::string>{"in"}) {
     return is_name(side, at.children[0]) ? region(side, at.children[1], depth + 1) : std::nullopt;
   }
@@ -249,6 +280,7 @@ std::optional<Region> MathComparison::region_of_relation(MathSide& side, std::si
 // "x < 1 or x > 3", "x > 1 and x < 3"; with a comma, what both say, or else what either says.
 std::optional<Region> MathComparison::region_of_list(MathSide& side, std::size_t node, int depth) {
   const MathNode at = side.at(node);
+  if (at.children.size() > max_parts) return std::nullopt;
   Region either;
   Region both = Region::all();
   for (const std::size_t child : at.children) {
@@ -271,7 +303,9 @@ std::optional<Region> MathComparison::half_line(MathSide& side, std::size_t left
   if (names.size() != 1 || bends(side, difference) || side.has_long_literal(difference)) {
     return std::nullopt;
   }
-  const auto at = [&](int x) { return side.value_with(difference, *names.begin(), x); };
+  const auto at = [&](int x) {
+    return side.value_with(difference, *names.begin(), exact_value(x));
+  };
   const MathValue start = at(0);
   const MathValue slope = subtract(at(1), start);
   const MathValue line = add(start, multiply(slope, exact_value(-7)));

@@ -98,8 +98,8 @@ const MathValue& MathSide::value(std::size_t node, std::size_t index, const Math
   return values.emplace(index, value_at(tree_, node, point, steps_)).first->second;
 }
 
-MathValue MathSide::value_with(std::size_t node, const std::string& variable, int x) {
-  return value_at(tree_, node, {{variable, exact_value(x)}}, steps_);
+MathValue MathSide::value_with(std::size_t node, const std::string& variable, const MathValue& x) {
+  return value_at(tree_, node, {{variable, x}}, steps_);
 }
 
 std::string MathSide::words(std::size_t node) const {

@@ -48,7 +48,8 @@ class MathSide {
   [[nodiscard]] const MathValue& value(std::size_t node, std::size_t index, const MathPoint& point);
 
   // At x for the one variable under the node.
-  [[nodiscard]] MathValue value_with(std::size_t node, const std::string& variable, int x);
+  [[nodiscard]] MathValue value_with(std::size_t node, const std::string& variable,
+                                     const MathValue& x);
 
   // What is written at the node in lower-case words; empty for what is no item.
   [[nodiscard]] std::string words(std::size_t node) const;

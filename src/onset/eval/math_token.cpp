@@ -166,7 +166,7 @@ class Lexer {
     using Spelling = std::pair<std::string_view, std::string_view>;
     for (const auto& [written, meant] :
          {Spelling("<=", "<="), Spelling(">=", ">="), Spelling("!=", "!="), Spelling("==", "="),
-          Spelling("**", "^")}) {
+          Spelling("**", "^"), Spelling("{:}", ":"), Spelling("{,}", ","), Spelling("{=}", "=")}) {
       if (!starts(written, at_)) continue;
       at_ += written.size();
       push_symbol(meant);

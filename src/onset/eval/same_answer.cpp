@@ -32,6 +32,16 @@ std::string without_spaces(std::string_view text) {
   return kept;
 }
 
+// Without the ** or ` of Markdown around all of it.
+std::string_view without_markup(std::string_view text) {
+  for (const std::string_view mark : {"**", "`"}) {
+    if (text.size() > 2 * mark.size() && text.starts_with(mark) && text.ends_with(mark)) {
+      text = trim(text.substr(mark.size(), text.size() - 2 * mark.size()));
+    }
+  }
+  return text;
+}
+
 std::optional<MathSide> read_side(const std::vector<MathToken>& tokens) {
   std::optional<MathTree> tree = parse_math(tokens);
   if (!tree) return std::nullopt;
@@ -76,7 +86,8 @@ std::optional<char> choice_letter(std::string_view text) {
 
 Verdict same_answer(std::string_view gold, std::string_view answer) {
   if (is_blank(answer)) return Verdict::no_answer;
-  return same(trim(gold), trim(answer)) ? Verdict::equal : Verdict::different;
+  return same(without_markup(trim(gold)), without_markup(trim(answer))) ? Verdict::equal
+                                                                        : Verdict::different;
 }
 
 Verdict same_words(std::string_view gold, std::string_view answer) {
