@@ -75,7 +75,7 @@ std::vector<MaskedNumber> single_numbers(const ExplainResult& unmasked,
   return numbers;
 }
 
-// Perplexity and the sinks behind the layer, of measurements on the text in their order.
+// Perplexity and the sinks of later layers, of measurements on the text in their order.
 class TextColumns {
  public:
   explicit TextColumns(std::int64_t layer) : layer_(layer) {}
@@ -96,7 +96,7 @@ class TextColumns {
   std::int64_t layer_;
   std::vector<std::string> names_;
   MaskedColumn perplexity_{"perplexity", {}, {}, perplexity_text};
-  MaskedColumn sinks_{"sinks behind (share)", {}, {}, three_decimals};
+  MaskedColumn sinks_{"sinks later (share)", {}, {}, three_decimals};
 };
 
 std::string factorial_text(const ExplainResult& unmasked, const ExplainResult& masked) {
@@ -146,16 +146,16 @@ std::vector<std::string> explain_masked_paragraphs(const Explanation& explanatio
   const auto& mask = *explanation.mask;
   std::vector<std::string> paragraphs;
   if (mask.from_layer > target.layer) {
-    paragraphs.push_back(
-        str_cat("The mask begins in layer ", mask.from_layer, ", behind layer ", target.layer,
-                " that is explained: what that layer reads and writes, its norm, its neurons and "
-                "which tokens can carry it, cannot differ",
-                explanation.result.vocabulary ? " (the vocabulary was not run again)" : "",
-                ". What comes behind can: stages and falls, and on the text perplexity and "
-                "sinks."));
+    paragraphs.push_back(str_cat(
+        "The mask begins in layer ", mask.from_layer, ", after layer ", target.layer,
+        " that is explained: what that layer reads and writes, its norm, its neurons and "
+        "which tokens can carry it, cannot differ",
+        explanation.result.vocabulary ? " (the vocabulary was not run again)" : "",
+        ". What comes in later layers can: stages and falls, and on the text perplexity and "
+        "sinks."));
   } else {
-    paragraphs.push_back(str_cat("The mask begins in layer ", mask.from_layer,
-                                 ", not behind layer ", target.layer,
+    paragraphs.push_back(str_cat("The mask begins in layer ", mask.from_layer, ", not after layer ",
+                                 target.layer,
                                  " that is explained, so that all parts can differ. The same "
                                  "layer, token and dims are explained in both runs."));
   }

@@ -68,7 +68,7 @@ void add_explanation_rows(const Explanation& explanation, std::vector<Row>& rows
         condition.dose == 1.0 ? "entries as they are" : "massive entries set to 0";
     rows.push_back(
         {"perplexity of the text, " + entries, condition.text.perplexity, other->text.perplexity});
-    rows.push_back({"sinks behind the ME layer, " + entries,
+    rows.push_back({"sinks of later layers, " + entries,
                     sinks_behind(condition.text.sinks, unmasked->layer),
                     sinks_behind(other->text.sinks, masked->layer)});
   }

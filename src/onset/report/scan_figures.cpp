@@ -252,7 +252,8 @@ Figure layer_figure(const ScanPageInput& input) {
       .id = "layers",
       .kind = "surface",
       .see = str_cat("|x| of ", token_words(input, view.token),
-                     " in every dimension after every layer: the figure of the paper. ",
+                     " in every dimension after every layer: as the paper that names the ME "
+                     "layer draws it (arXiv 2605.08504). ",
                      wall_words(drawn(input), input.states)),
       .read =
           "Layers run from front to back, dimensions along the wide side; height is |x|, colour "
