@@ -210,7 +210,7 @@ Node MathParser::item() {
     node = words(end);
   } else {
     node = relation(end);
-    if (node && at_ < end && is_unit_here()) node = with_unit(*node, end);
+    if (node && at_ < end && is_unit_here()) node = with_unit_of_value(*node, end);
   }
   if (node) {
     tree_.nodes[*node].first = first;
@@ -219,11 +219,44 @@ Node MathParser::item() {
   return node;
 }
 
+// In "x = 5 cm" the unit is that of 5.
+Node MathParser::with_unit_of_value(std::size_t node, std::size_t end) {
+  if (tree_.at(node).kind != MathKind::relation) return with_unit(node, end);
+  const Node quantity = with_unit(tree_.at(node).children.back(), end);
+  if (quantity) tree_.nodes[node].children.back() = *quantity;
+  return quantity ? Node(node) : std::nullopt;
+}
+
+// "5 million": the words of a scale are factors.
+Node MathParser::with_scale(std::size_t node) {
+  Node scaled = node;
+  while (scaled && (peek().kind == TokenKind::text || peek().kind == TokenKind::word)) {
+    const std::string& text = peek().text;
+    const std::string first = text.substr(0, text.find(' '));
+    const std::string digits = scale_digits(lower_case(first));
+    if (digits.empty()) break;
+    const Node scale = make(MathKind::number, {}, digits);
+    scaled = scale ? make(MathKind::multiply, {*scaled, *scale}) : scale;
+    if (first.size() == text.size()) {
+      ++at_;
+    } else {
+      tokens_[at_].text = trim(text.substr(first.size()));
+    }
+  }
+  return scaled;
+}
+
 // What stands behind an expression up to the item's end, as its unit.
-Node MathParser::with_unit(std::size_t node, std::size_t end) {
+Node MathParser::with_unit(std::size_t expression, std::size_t end) {
+  const Node scaled = with_scale(expression);
+  if (!scaled || at_ >= end) return scaled;
+  const std::size_t node = *scaled;
   std::string text;
   for (; at_ < end; ++at_) {
     const MathToken& token = peek();
+    // A number is an exponent, or the text is no unit: "3 times 4".
+    const MathToken& before = tokens_[at_ - 1];
+    if (token.kind == TokenKind::number && !before.is("^") && !before.is("{")) return std::nullopt;
     const bool is_mark = token.is("^") || token.is("/") || token.is(".") || token.is("{") ||
                          token.is("}") || token.is("-");
     const bool is_name = token.kind == TokenKind::text || token.kind == TokenKind::word ||
@@ -235,12 +268,6 @@ Node MathParser::with_unit(std::size_t node, std::size_t end) {
   MathKind kind = MathKind::unit;
   if (unit == "percent") kind = MathKind::percent;
   if (unit == "degree") kind = MathKind::degree;
-  if (tree_.at(node).kind == MathKind::relation) {  // x = 5 cm
-    const std::size_t value = tree_.at(node).children.back();
-    const Node quantity = make(kind, {value}, unit);
-    if (quantity) tree_.nodes[node].children.back() = *quantity;
-    return quantity ? Node(node) : std::nullopt;
-  }
   return make(kind, {node}, unit);
 }
 

@@ -43,7 +43,9 @@ class MathParser {
   [[nodiscard]] Node list();
   [[nodiscard]] Node item();
   [[nodiscard]] Node words(std::size_t end);
-  [[nodiscard]] Node with_unit(std::size_t node, std::size_t end);
+  [[nodiscard]] Node with_unit_of_value(std::size_t node, std::size_t end);
+  [[nodiscard]] Node with_scale(std::size_t node);
+  [[nodiscard]] Node with_unit(std::size_t expression, std::size_t end);
   [[nodiscard]] Node label(std::size_t end);
   [[nodiscard]] Node relation(std::size_t end);
   [[nodiscard]] Node join();

@@ -124,7 +124,9 @@ constexpr std::array not_in_units = {
     std::string_view("at"),   std::string_view("about"),         std::string_view("least"),
     std::string_view("most"), std::string_view("approximately"), std::string_view("no"),
     std::string_view("if"),   std::string_view("where"),         std::string_view("for"),
-    std::string_view("is"),   std::string_view("mod"),           std::string_view("base")};
+    std::string_view("is"),   std::string_view("factorial"),     std::string_view("half"),
+    std::string_view("plus"), std::string_view("minus"),         std::string_view("mod"),
+    std::string_view("base")};
 
 std::string singular(std::string_view word) {
   const auto drop = [&](std::size_t count) {
@@ -176,10 +178,13 @@ std::string unit_spelling(std::string_view text) {
   std::vector<std::pair<std::string, int>> factors;
   int sign = 1;
   int next_power = 1;
+  const auto no_unit = [&] { return std::string(1, '?').append(lower); };
+  constexpr std::size_t most_words = 9;  // "square feet per square mile per day"
+  if (words.size() > most_words) return no_unit();
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string& word = words[i];
     if (std::find(not_in_units.begin(), not_in_units.end(), word) != not_in_units.end()) {
-      return std::string(1, '?').append(lower);
+      return no_unit();
     }
     const int power = power_word(word);
     if (word == "/" || word == "per") {
@@ -191,7 +196,8 @@ std::string unit_spelling(std::string_view text) {
       }
       ++i;
     } else if (power > 1 && word.ends_with("ed")) {
-      if (!factors.empty()) factors.back().second *= power;
+      if (factors.empty()) return no_unit();  // "5 squared"
+      factors.back().second *= power;
     } else if (power > 1) {
       next_power = power;
     } else {
@@ -200,6 +206,7 @@ std::string unit_spelling(std::string_view text) {
                            sign * std::exchange(next_power, 1));
     }
   }
+  if (next_power > 1 || (factors.empty() && !words.empty())) return no_unit();
   std::string spelled;
   for (const auto& [name, power] : factors) {
     if (!spelled.empty()) spelled += power < 0 ? "/" : " ";
@@ -208,6 +215,14 @@ std::string unit_spelling(std::string_view text) {
     if (size > 1) spelled.append("^").append(std::to_string(size));
   }
   return spelled;
+}
+
+std::string scale_digits(std::string_view word) {
+  static const std::unordered_map<std::string_view, std::string_view> scales = {
+      {"hundred", "100"},        {"thousand", "1000"},          {"million", "1000000"},
+      {"billion", "1000000000"}, {"trillion", "1000000000000"}, {"dozen", "12"}};
+  const auto found = scales.find(word);
+  return found == scales.end() ? std::string() : std::string(found->second);
 }
 
 bool is_unit_word(std::string_view word) {

@@ -11,6 +11,9 @@ namespace onset {
 // phrase that is no unit ("or more") begins with '?'.
 [[nodiscard]] std::string unit_spelling(std::string_view text);
 
+// "1000000" for "million"; empty for words that are no number of ten's powers, or dozen.
+[[nodiscard]] std::string scale_digits(std::string_view word);
+
 // Whether a word without \text is taken for a unit ("cm", "inches", "dollars").
 [[nodiscard]] bool is_unit_word(std::string_view word);
 
