@@ -69,8 +69,13 @@ std::string save_command(std::string_view argument, ChatState& state) {
     throw usage_error(str_cat(quote(argument), " is there already"), "give another name");
   }
   const OrderedJson row{{"messages", state.session.messages()}};
-  write_file_atomically(path,
-                        row.dump(-1, ' ', false, OrderedJson::error_handler_t::replace) + "\n");
+  try {
+    write_file_atomically(path,
+                          row.dump(-1, ' ', false, OrderedJson::error_handler_t::replace) + "\n");
+  } catch (const Error& error) {
+    // Not an end of the chat, as it is where the answers cannot be written.
+    throw usage_error(error.what(), error.hint());
+  }
   return str_cat("saved as a row for --jsonl: ", argument);
 }
 
@@ -93,7 +98,7 @@ struct Command {
 constexpr std::array commands{
     Command{"/mask", "on|off", "answer under the mask, or not", mask_command},
     Command{"/both", "on|off", "answer twice, without and with the mask", both_command},
-    Command{"/swap", "", "go on with the other of two answers", swap_command},
+    Command{"/swap", "", "go on with the other of the last two answers", swap_command},
     Command{"/system", "TEXT", "the system's text; without one, none", system_command},
     Command{"/reset", "", "forget the conversation, but for the system's text", reset_command},
     Command{"/save", "FILE", "the conversation as a JSON line, as --jsonl reads it", save_command},

@@ -234,6 +234,7 @@ std::vector<PromptSource> read_sources(const PromptOptions& options) {
     for (auto& text : given.texts) {
       if (text != "-") continue;
       text = input.rest();
+      if (text.ends_with('\n')) text.pop_back();  // of `echo`: a prompt that ends a line is another
       require_input(!text.empty(), "standard input is empty");
     }
     return read_prompts(given);

@@ -83,7 +83,7 @@ void MaskVerbOptions::declare_making(CommandLine& line) {
 
 void MaskVerbOptions::declare_common(CommandLine& line) {
   prompts.declare(line);
-  compute.declare(line);
+  compute.declare(line, "by which --criterion random draws its dims");
   line.group("Output");
   line.toggle(json, "--json", "what the mask does as JSON");
   line.toggle(quiet, "--quiet", "no progress and no notes on standard error");

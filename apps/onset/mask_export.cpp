@@ -53,9 +53,10 @@ void ExportOptions::declare(CommandLine& line) {
   line.toggle(json, "--json", "say what was written as JSON");
   line.toggle(quiet, "--quiet", "no progress and no notes on standard error");
   line.example("onset mask export MODEL --wemask wemask.json -o bos.safetensors",
-               "the prefix for texts that begin with the BOS");
-  line.example("onset mask export MODEL --wemask wemask.json --chat --prompt Hello -o prefixes",
-               "for chats, into a folder");
+               "where texts begin with a BOS: the prefix for all of them");
+  line.example(
+      "onset mask export MODEL --wemask wemask.json --chat --prompt Hello -o chat.safetensors",
+      "for chats, which all begin alike");
   line.note(
       "At position 0 a token attends to itself alone, so its keys and values depend on its id and "
       "the mask only. An engine that begins a text with them runs under the mask. Layout, and a "
@@ -132,6 +133,11 @@ void make_folder(const std::string& path) {
 void name_files(const ExportOptions& options, const std::string& model,
                 std::vector<FirstToken>& tokens) {
   if (options.into_one_file() && tokens.size() > 1) {
+    if (options.prompts.empty() && options.token_ids.empty()) {
+      throw usage_error(
+          "this model puts no BOS before a text, so that each text has its own first token",
+          "say which: --chat --prompt Hello for chats, --prompt TEXT, or --token-id N");
+    }
     std::vector<std::string> ids;
     ids.reserve(tokens.size());
     for (const auto& token : tokens) ids.push_back(str_cat(token.id));

@@ -89,7 +89,7 @@ void add_compute(OrderedJson& run, const ComputeOptions& options) {
 
 void OutputOptions::declare(CommandLine& line) {
   line.group("Output");
-  line.toggle(json, "--json", "JSON in place of the table (fields: docs/json.md)");
+  line.toggle(json, "--json", "JSON in place of tables and text (fields: docs/json.md)");
   line.path(output, "-o,--output", "FILE",
             "write the result to FILE, which appears when it is complete; - is standard output");
   line.toggle(quiet, "--quiet", "no progress and no notes on standard error");

@@ -169,6 +169,11 @@ HttpReply Service::route(const HttpRequest& request) {
     reply.headers.emplace_back("Allow", join(methods, ", "));
     return reply;
   }
+  if (method == "GET" && path.starts_with("/v1/models/")) {
+    throw ApiError(str_cat("the model ", quote(path.substr(11), 80),
+                           " is not here; this server has ", quote(served_.id)),
+                   {.status = 404, .code = "model_not_found"});
+  }
   std::vector<std::string> paths;
   for (const auto& [known_method, known_path] : routes()) paths.push_back(known_path);
   throw ApiError(
