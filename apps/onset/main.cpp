@@ -7,6 +7,7 @@
 
 #include "failure.h"
 #include "onset/base/error.h"
+#include "onset/base/ranks.h"
 #include "onset/base/strings.h"
 #include "output.h"
 #include "text.h"
@@ -118,6 +119,7 @@ int guarded_run(Invocation invocation) {
   } catch (...) {
     const Failure failure = current_failure();
     report(failure);
+    end_all_ranks(failure.exit_code);
     return failure.exit_code;
   }
 }
