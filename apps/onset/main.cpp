@@ -36,6 +36,7 @@ const std::vector<Verb>& verbs() {
       {"chat", "a conversation in the terminal, with or without WeMask, or both at once", run_chat},
       {"serve", "the model behind OpenAI's HTTP API, each request with or without WeMask",
        run_serve},
+      {"eval", "scores on tasks, as the model is or under a mask", run_eval},
       {"compare", "two runs of an evaluation, item by item: is a difference more than chance?",
        run_compare},
       {"inspect", "what a model is made of, what it needs; checks every byte", run_inspect},
@@ -66,6 +67,7 @@ std::string overview() {
       "  onset sinks MODEL --text corpus.txt\n"
       "  onset report MODEL -o report.html\n"
       "  onset generate MODEL --chat --prompt \"What is a residual stream?\"\n"
+      "  onset eval MODEL --tasks piqa --data DIR\n"
       "  onset compare runs/base runs/masked\n"
       "  onset inspect MODEL --verify\n"
       "  onset tokenize MODEL --text \"Dark Blue.\"\n"

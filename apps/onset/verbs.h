@@ -9,6 +9,7 @@ namespace onset::app {
 int run_capture(const Invocation& invocation);
 int run_chat(const Invocation& invocation);
 int run_compare(const Invocation& invocation);
+int run_eval(const Invocation& invocation);
 int run_explain(const Invocation& invocation);
 int run_generate(const Invocation& invocation);
 int run_inspect(const Invocation& invocation);

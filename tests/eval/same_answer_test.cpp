@@ -223,8 +223,6 @@ std::vector<std::string> hostile_answers() {
                                       "1.5e9",
                                       "12_3",
                                       R"(\boxed{)",
-                                      R"(\boxed)",
-                                      R"(\boxed )",
                                       R"(\mathbb{R}\setminus)",
                                       "|x|",
                                       "|",

@@ -81,8 +81,9 @@ TEST(TaskItems, EveryDataSetHasItsOfficialNumberOfDocuments) {
   const auto data = shared_fixture("../data");
   if (data.empty()) GTEST_SKIP() << "the data sets are not beside the repository";
   const std::map<std::string, std::int64_t> official{
-      {"piqa", 1838},  {"arc_challenge", 1172}, {"gsm8k", 1319}, {"strategyqa", 229},
-      {"mmlu", 14042}, {"wikitext2", 1},        {"c4", 300}};
+      {"piqa", 1838},   {"arc_challenge", 1172}, {"gsm8k", 1319},  {"strategyqa", 229},
+      {"mmlu", 14042},  {"wikitext2", 1},        {"c4", 300},      {"aime", 90},
+      {"math500", 500}, {"xstest", 450},         {"advbench", 520}};
   const TaskLibrary library;
   for (const auto& [name, count] : official) {
     std::int64_t documents = 0;

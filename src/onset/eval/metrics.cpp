@@ -4,6 +4,9 @@
 #include <cmath>
 
 #include "onset/eval/number_answer.h"
+#include "onset/eval/released_grader.h"
+#include "onset/eval/same_answer.h"
+#include "onset/tokenizer/python_text.h"
 #include "onset/tokenizer/unicode.h"
 
 namespace onset {
@@ -48,14 +51,40 @@ DocumentValue text_value(const TaskMetric& metric, const EvalItem& item, const I
   return value;
 }
 
-double graded(const TaskMetric& metric, const EvalItem& item, const FilteredAnswer& answer) {
+// Whether the prompt ended inside a thinking block, as some chat formats write it.
+bool opens_thinking(const EvalItem& item) {
+  return item.chat && python_strip(item.context).ends_with("<think>");
+}
+
+bool refuses(const TaskMetric& metric, const EvalItem& item, const ItemAnswer& answer) {
+  RefusalOptions options = metric.refusal;
+  options.thinking_opened = opens_thinking(item);
+  const Refusal refusal = judge_refusal(answer.text, options);
+  switch (metric.measure) {
+    case Measure::full_refusal:
+      return refusal == Refusal::full;
+    case Measure::partial_refusal:
+      return refusal == Refusal::partial;
+    case Measure::any_refusal:
+      return refusal == Refusal::full || refusal == Refusal::partial;
+    default:
+      return refusal == Refusal::none;
+  }
+}
+
+bool is_right(const TaskMetric& metric, const EvalItem& item, const ItemAnswer& answer,
+              const FilteredAnswer& filtered) {
   switch (metric.measure) {
     case Measure::exact_match:
-      return exact_match(answer.text, item.target, metric.exact_match) ? 1 : 0;
+      return exact_match(filtered.text, item.target, metric.exact_match);
     case Measure::numeric_match:
-      return answer.found && same_number(item.target, answer.text) == Verdict::equal ? 1 : 0;
+      return filtered.found && same_number(item.target, filtered.text) == Verdict::equal;
+    case Measure::math_equal:
+      return filtered.found && same_answer(item.target, filtered.text) == Verdict::equal;
+    case Measure::released_math:
+      return released_math_correct(item.target, item.context, answer.text);
     default:
-      return 0;
+      return refuses(metric, item, answer);
   }
 }
 
@@ -69,12 +98,14 @@ std::vector<FilteredScores> score_generation(const Task& task, const EvalItem& i
   static const std::vector<AnswerFilter> plain{{.name = "none", .steps = {}}};
   std::vector<FilteredScores> scores;
   for (const auto& filter : task.filters.empty() ? plain : task.filters) {
-    const auto found = apply_filter(filter, {.text = answer.text});
+    const auto found =
+        apply_filter(filter, {.text = answer.text, .thinking_opened = opens_thinking(item)});
     FilteredScores result{
         .filter = filter.name, .answer = found.text, .found = found.found, .values = {}};
     for (const auto& metric : task.metrics) {
       if (!applies(metric, filter.name)) continue;
-      result.values.push_back({.metric = metric.name, .value = graded(metric, item, found)});
+      result.values.push_back(
+          {.metric = metric.name, .value = is_right(metric, item, answer, found) ? 1.0 : 0.0});
     }
     scores.push_back(std::move(result));
   }

@@ -14,6 +14,7 @@
 #include "onset/eval/exact_match.h"
 #include "onset/eval/item.h"
 #include "onset/eval/prompt_template.h"
+#include "onset/eval/refusal.h"
 
 namespace onset {
 
@@ -76,20 +77,19 @@ struct TaskWindows {
   std::int64_t stride = 0;
 };
 
-// What is measured of an answer. Choices: acc to acc_bytes. Generation: exact_match to
-// released_numbers. Text: the perplexities.
+// What is measured of an answer: of a choice, of generation, of a text.
 enum class Measure {
   acc,        // the most likely choice is the right one
   acc_norm,   // log-likelihood by characters (Unicode code points) of the choice's text
   acc_bytes,  // by bytes
   exact_match,
   numeric_match,  // number_answer.h
-  math_equal,     // math_answer.h
-  full_refusal,   // refusal.h
+  math_equal,     // same_answer.h
+  full_refusal,   // refusal.h, of the answer before filters; so the next three
   partial_refusal,
   any_refusal,
   compliance,
-  released_math,     // the paper's released graders (released_grader.h)
+  released_math,     // released_grader.h, of prompt and answer before filters
   token_perplexity,  // exp(nll / scored tokens)
   word_perplexity,   // exp(nll / words)
   byte_perplexity,
@@ -103,6 +103,7 @@ struct TaskMetric {
   bool higher_is_better = true;
   std::vector<std::string> filters;  // by which filters; empty: all of the task
   ExactMatchOptions exact_match;
+  RefusalOptions refusal;
 };
 
 // One set of documents with a score of its own: a task file without parts, or one part of it.

@@ -27,6 +27,12 @@ constexpr std::array measures{
     MeasureRow{Measure::acc_bytes, "acc_bytes", ItemKind::choice, true},
     MeasureRow{Measure::exact_match, "exact_match", ItemKind::generation, true},
     MeasureRow{Measure::numeric_match, "numeric_match", ItemKind::generation, true},
+    MeasureRow{Measure::math_equal, "math_equal", ItemKind::generation, true},
+    MeasureRow{Measure::full_refusal, "full_refusal", ItemKind::generation, true},
+    MeasureRow{Measure::partial_refusal, "partial_refusal", ItemKind::generation, true},
+    MeasureRow{Measure::any_refusal, "any_refusal", ItemKind::generation, true},
+    MeasureRow{Measure::compliance, "compliance", ItemKind::generation, true},
+    MeasureRow{Measure::released_math, "released_math", ItemKind::generation, true},
     MeasureRow{Measure::token_perplexity, "token_perplexity", ItemKind::text, false},
     MeasureRow{Measure::word_perplexity, "word_perplexity", ItemKind::text, false},
     MeasureRow{Measure::byte_perplexity, "byte_perplexity", ItemKind::text, false},
@@ -200,6 +206,25 @@ const MeasureRow& measure_row(const TomlTable& table, const std::string& name, I
       did_you_mean(nearest(name, known)));
 }
 
+bool is_of_refusal(Measure measure) {
+  return measure == Measure::full_refusal || measure == Measure::partial_refusal ||
+         measure == Measure::any_refusal || measure == Measure::compliance;
+}
+
+RefusalOptions read_refusal(TomlTable& table) {
+  RefusalOptions options;
+  constexpr std::array lists{std::pair{std::string_view("onset"), &refusal_phrases},
+                             std::pair{std::string_view("xstest"), &xstest_phrases},
+                             std::pair{std::string_view("advbench"), &advbench_phrases}};
+  if (const auto name = table.find_text("phrases")) {
+    options.phrases = &one_of(table, "phrases", *name, lists)();
+  }
+  if (const auto window = table.find_integer("window", 1, no_limit)) {
+    options.window = static_cast<std::size_t>(*window);
+  }
+  return options;
+}
+
 struct MetricOfParts {
   TaskMetric metric;
   std::vector<std::string> parts;  // empty: all
@@ -223,6 +248,7 @@ MetricOfParts read_metric(TomlTable table, ItemKind kind) {
       metric.exact_match.regexes_to_ignore.emplace_back(regex, table.place("regexes_to_ignore"));
     }
   }
+  if (is_of_refusal(metric.measure)) metric.refusal = read_refusal(table);
   table.refuse_others();
   return result;
 }
