@@ -149,7 +149,8 @@ TEST(ResultCacheFile, LinesThatAreNotOursAreLeftAlone) {
   EXPECT_EQ(cache->find("d"), nullptr);
   EXPECT_EQ(cache->find("e"), nullptr);
   cache->put({{"f", 2}});
-  EXPECT_EQ(cache->fresh().size(), 1U);
+  EXPECT_EQ(cache->at("f"), 2);
+  EXPECT_THROW(static_cast<void>(cache->at("e")), std::logic_error);
   EXPECT_NE(open(2)->find("f"), nullptr);
   EXPECT_EQ(ResultCache(folder.path(), "other", {}).find("a"), nullptr);
 }

@@ -87,6 +87,18 @@ TEST_F(EvalEngine, SharedBeginningsAreComputedOnce) {
   EXPECT_LT(counts.computed_tokens * 3, counts.asked_tokens);
 }
 
+TEST_F(EvalEngine, ItemsThatAskTheSameAreComputedOnce) {
+  const std::int64_t once =
+      answer_items(small_.model(), small_.tokenizer(), items_).counts.computed_tokens;
+  auto twice = items_;
+  twice.insert(twice.end(), items_.begin(), items_.end());
+  const EvalResult result = answer_items(small_.model(), small_.tokenizer(), twice);
+  EXPECT_EQ(result.counts.computed_tokens, once);
+  for (std::size_t i = 0; i < items_.size(); ++i) {
+    EXPECT_EQ(result.answers[i].loglik, result.answers[i + items_.size()].loglik);
+  }
+}
+
 TEST_F(EvalEngine, OverlongItemsAreCutSkippedOrRefused) {
   const std::vector<EvalItem> items{items_[4], items_[0]};
   const auto whole = answers(items);

@@ -223,6 +223,8 @@ std::vector<std::string> hostile_answers() {
                                       "1.5e9",
                                       "12_3",
                                       R"(\boxed{)",
+                                      R"(\boxed)",
+                                      R"(\boxed )",
                                       R"(\mathbb{R}\setminus)",
                                       "|x|",
                                       "|",

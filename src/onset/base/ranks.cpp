@@ -15,9 +15,9 @@
 namespace onset {
 namespace {
 
-// What Open MPI, MPICH (PMI), and Slurm's PMIx tell the processes that they start: how many.
+// What Open MPI, MPICH and Slurm tell the processes that they start: how many they are.
 int started_together() {
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE"}) {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}) {
     if (const char* size = std::getenv(name)) return std::atoi(size);
   }
   return 1;

@@ -36,6 +36,7 @@ std::size_t box_command(std::string_view text, std::size_t at) {
 struct Span {
   std::size_t start = 0;
   std::size_t end = npos;  // npos: never closed
+  bool bare = false;       // without braces: its end is looked for where it matters
 
   [[nodiscard]] std::string_view of(std::string_view text) const {
     return text.substr(start, end - start);
@@ -52,8 +53,8 @@ std::vector<Span> find_boxes(std::string_view text) {
   constexpr std::size_t no_box = npos;
   std::vector<Span> boxes;
   std::vector<std::size_t> open;  // for every open brace, the box it opens
-  std::size_t at = 0;
-  while (at < text.size()) {
+  std::size_t at = text.find_first_of("\\{}");
+  for (; at < text.size(); at = text.find_first_of("\\{}", at)) {
     if (const std::size_t length = text[at] == '\\' ? box_command(text, at) : 0; length > 0) {
       const std::size_t begin = skip_spaces(text, at + length);
       if (begin < text.size() && text[begin] == '{') {
@@ -61,7 +62,7 @@ std::vector<Span> find_boxes(std::string_view text) {
         boxes.push_back({begin + 1});
         at = begin + 1;
       } else {
-        boxes.push_back({begin, end_of_bare(text, begin)});
+        boxes.push_back({begin, npos, /*bare=*/true});
         at += length;
       }
       continue;
@@ -144,10 +145,12 @@ std::string without_code_blocks(std::string_view text) {
 
 std::optional<std::string_view> last_box(std::string_view text) {
   const std::vector<Span> boxes = find_boxes(text);
-  if (boxes.empty() || boxes.back().end == npos) return std::nullopt;
+  if (boxes.empty()) return std::nullopt;
   Span last = boxes.back();
+  if (last.bare) last.end = end_of_bare(text, last.start);
+  if (last.end == npos) return std::nullopt;
   for (const Span& box : boxes) {
-    if (box.end != npos && box.start <= last.start && box.end >= last.end) {
+    if (!box.bare && box.end != npos && box.start <= last.start && box.end >= last.end) {
       last = box;
       break;
     }
@@ -164,7 +167,8 @@ std::optional<std::string_view> last_formula(std::string_view text) {
   // Once a delimiter is not closed, no later one of its kind is: each kind is searched to the end
   // at most once.
   std::array<bool, kinds.size()> exhausted{};
-  for (std::size_t at = 0; at < text.size();) {
+  for (std::size_t at = text.find_first_of("\\$"); at < text.size();
+       at = text.find_first_of("\\$", at)) {
     std::size_t next = at + 1;
     for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
       const Delimiters& marks = kinds[kind];

@@ -60,11 +60,13 @@ void ChoiceAnswers::add(std::size_t item, ItemAnswer& answer) {
                          sequence.input.begin() + (length - setting_.context));
   }
   std::vector<std::string>& keys = keys_[item];
-  for (const ChoiceSequence& sequence : sequences) {
+  std::vector<ChoiceSequence> fresh;  // that no other item has: each is in one batch alone
+  for (ChoiceSequence& sequence : sequences) {
     keys.push_back(ContentHash().add("choice").add(sequence.input).add(sequence.targets).hex());
     asked_tokens_ += length_of(sequence.input);
+    if (planned_.insert(keys.back()).second) fresh.push_back(std::move(sequence));
   }
-  for (ChoiceTree& tree : choice_trees(sequences, plan_options_)) trees_.push_back(std::move(tree));
+  for (ChoiceTree& tree : choice_trees(fresh, plan_options_)) trees_.push_back(std::move(tree));
 }
 
 std::vector<AnswerUnit> ChoiceAnswers::units() {
@@ -140,7 +142,7 @@ bool ChoiceAnswers::knows(const ResultCache& known, std::size_t item) const {
 
 void ChoiceAnswers::fill(const ResultCache& known, std::size_t item, ItemAnswer& answer) const {
   for (const std::string& key : keys_.at(item)) {
-    const Json& value = *known.find(key);
+    const Json& value = known.at(key);
     answer.loglik.push_back(value.at(0).get<double>());
     answer.greedy.push_back(value.at(1).get<bool>());
   }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,7 @@ class ChoiceAnswers {
   std::optional<ChoiceScorer> scorer_;
   std::optional<std::size_t> prepared_;  // the wave whose prefixes the scorer holds
   std::map<std::size_t, std::vector<std::string>> keys_;  // of an item's choices
+  std::set<std::string> planned_;                         // keys of what is in trees_
   std::int64_t asked_tokens_ = 0;
   std::int64_t computed_tokens_ = 0;
 };

@@ -86,8 +86,9 @@ class Evaluation {
       units.insert(units.end(), more.begin(), more.end());
     }
     count_known(result);
-    compute(units);
-    exchange(result.counts);
+    const std::vector<int> owner = deal(units, ranks_.count());
+    compute(units, owner);
+    exchange(units, owner, result.counts);
     for (std::size_t i = 0; i < setting_.items.size(); ++i) fill(i, result.answers[i]);
     for (const ItemAnswer& answer : result.answers) {
       result.counts.skipped += answer.skipped ? 1 : 0;
@@ -139,8 +140,7 @@ class Evaluation {
     }
   }
 
-  void compute(const std::vector<AnswerUnit>& units) {
-    const std::vector<int> owner = deal(units, ranks_.count());
+  void compute(const std::vector<AnswerUnit>& units, const std::vector<int>& owner) {
     std::int64_t total = 0;
     for (std::size_t u = 0; u < units.size(); ++u) {
       if (owner[u] == ranks_.rank()) total += units[u].steps;
@@ -163,12 +163,18 @@ class Evaluation {
     }
   }
 
-  // What each rank found goes to all of them.
-  void exchange(EvalCounts& counts) {
+  // What each rank found, or had on its disk, goes to all of them.
+  void exchange(const std::vector<AnswerUnit>& units, const std::vector<int>& owner,
+                EvalCounts& counts) {
     counts.asked_tokens = choices_.asked_tokens();
     counts.computed_tokens = choices_.computed_tokens();
     if (ranks_.count() == 1) return;
-    const Json mine = {{"computed_tokens", counts.computed_tokens}, {"answers", cache_.fresh()}};
+    std::vector<ResultCache::Entry> answers;
+    for (std::size_t u = 0; u < units.size(); ++u) {
+      if (owner[u] != ranks_.rank()) continue;
+      for (const std::string& key : units[u].keys) answers.emplace_back(key, cache_.at(key));
+    }
+    const Json mine = {{"computed_tokens", counts.computed_tokens}, {"answers", answers}};
     const std::vector<std::string> all =
         ranks_.gather(mine.dump(-1, ' ', false, Json::error_handler_t::replace));
     counts.computed_tokens = 0;

@@ -60,7 +60,7 @@ void GenerationAnswers::add(std::size_t item, ItemAnswer& answer) {
       throw input_error(
           str_cat(describe(asked), ": ", asked.max_new_tokens,
                   " new tokens leave no room for a prompt in the context of ", setting_.context),
-          "ask for fewer new tokens");
+          "--max-new-tokens asks for fewer");
     }
     request.ids.erase(request.ids.begin(), request.ids.begin() + (answer.context_tokens - room));
   }
@@ -70,7 +70,7 @@ void GenerationAnswers::add(std::size_t item, ItemAnswer& answer) {
   }
   prompt.key = key_of(request);
   keys_[item] = prompt.key;
-  prompts_.push_back(std::move(prompt));
+  if (planned_.insert(prompt.key).second) prompts_.push_back(std::move(prompt));
 }
 
 std::vector<AnswerUnit> GenerationAnswers::units() {
@@ -107,7 +107,7 @@ std::vector<ResultCache::Entry> GenerationAnswers::compute(std::span<const Promp
   std::map<std::string, std::string> texts;
   std::map<std::string, std::int64_t> tokens;
   for (const Prompt& prompt : prompts) {
-    if (known.find(prompt.key) != nullptr || texts.contains(prompt.key)) {
+    if (known.find(prompt.key) != nullptr) {
       advance(1);
       continue;
     }
@@ -134,7 +134,7 @@ bool GenerationAnswers::knows(const ResultCache& known, std::size_t item) const 
 }
 
 void GenerationAnswers::fill(const ResultCache& known, std::size_t item, ItemAnswer& answer) const {
-  const Json& value = *known.find(keys_.at(item));
+  const Json& value = known.at(keys_.at(item));
   answer.text = value.at(0).get<std::string>();
   answer.new_tokens = value.at(1).get<std::int64_t>();
   answer.truncated = value.at(2).get<std::string>() == "length";

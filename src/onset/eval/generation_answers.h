@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,7 @@ class GenerationAnswers {
   const AnswerSetting& setting_;
   std::vector<Prompt> prompts_;
   std::map<std::size_t, std::string> keys_;         // of items
+  std::set<std::string> planned_;                   // keys of prompts_, each of which is there once
   std::map<std::string, std::uint64_t> same_text_;  // how often a prompt came before
 };
 

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <stdexcept>
 #include <string_view>
 #include <system_error>
 
@@ -93,6 +94,11 @@ const Json* ResultCache::find(const std::string& key) const {
   return found == answers_.end() ? nullptr : &found->second;
 }
 
+const Json& ResultCache::at(const std::string& key) const {
+  if (const Json* found = find(key)) return *found;
+  throw std::logic_error("an answer that nobody gave");
+}
+
 void ResultCache::put(const std::vector<Entry>& batch) {
   if (batch.empty()) return;
   if (descriptor_ >= 0) {
@@ -103,7 +109,6 @@ void ResultCache::put(const std::vector<Entry>& batch) {
                 file_);
   }
   add(batch);
-  fresh_.insert(fresh_.end(), batch.begin(), batch.end());
 }
 
 void ResultCache::add(const std::vector<Entry>& entries) {

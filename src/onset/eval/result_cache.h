@@ -32,12 +32,12 @@ class ResultCache {
 
   // nullptr where it is not known.
   [[nodiscard]] const Json* find(const std::string& key) const;
+  // Throws std::logic_error where it is not known.
+  [[nodiscard]] const Json& at(const std::string& key) const;
   // Writes the batch, then knows it. Throws a resource error where it cannot be written.
   void put(const std::vector<Entry>& batch);
-  // Knows it without writing it: the answers of another rank, which wrote them.
+  // Knows them without writing them: the answers of another rank, which wrote them.
   void add(const std::vector<Entry>& entries);
-  // What put() was given since the start.
-  [[nodiscard]] const std::vector<Entry>& fresh() const { return fresh_; }
 
  private:
   void read(const std::filesystem::path& file);
@@ -46,7 +46,6 @@ class ResultCache {
   std::filesystem::path file_;  // empty: memory alone
   int descriptor_ = -1;
   std::unordered_map<std::string, Json> answers_;
-  std::vector<Entry> fresh_;
 };
 
 }  // namespace onset

@@ -26,10 +26,12 @@ void TextAnswers::add(std::size_t item, ItemAnswer& answer) {
     throw Error(error.kind(), str_cat(describe(setting_.items[item]), ": ", error.what()),
                 error.hint());
   }
-  of_item_[item] = {windows_.size(), windows_.size() + windows.size()};
+  std::vector<std::string>& keys = of_item_[item];
   for (TextWindow& window : windows) {
     answer.scored_tokens += window.scored_tokens();
-    keys_.push_back(ContentHash().add("window").add(window.ids).add(window.first_scored).hex());
+    keys.push_back(ContentHash().add("window").add(window.ids).add(window.first_scored).hex());
+    if (!planned_.insert(keys.back()).second) continue;
+    keys_.push_back(keys.back());
     items_.push_back(item);
     windows_.push_back(std::move(window));
   }
@@ -71,17 +73,14 @@ std::vector<ResultCache::Entry> TextAnswers::compute(std::size_t begin, std::siz
 }
 
 bool TextAnswers::knows(const ResultCache& known, std::size_t item) const {
-  const auto [begin, end] = of_item_.at(item);
-  for (std::size_t w = begin; w < end; ++w) {
-    if (known.find(keys_[w]) == nullptr) return false;
-  }
-  return true;
+  const std::vector<std::string>& keys = of_item_.at(item);
+  return std::all_of(keys.begin(), keys.end(),
+                     [&](const std::string& key) { return known.find(key) != nullptr; });
 }
 
 void TextAnswers::fill(const ResultCache& known, std::size_t item, ItemAnswer& answer) const {
-  const auto [begin, end] = of_item_.at(item);
-  for (std::size_t w = begin; w < end; ++w) {
-    answer.nll_per_window.push_back(known.find(keys_[w])->get<double>());
+  for (const std::string& key : of_item_.at(item)) {
+    answer.nll_per_window.push_back(known.at(key).get<double>());
     answer.nll += answer.nll_per_window.back();
   }
 }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,10 +25,11 @@ class TextAnswers {
   [[nodiscard]] std::vector<ResultCache::Entry> compute(std::size_t begin, std::size_t end) const;
 
   const AnswerSetting& setting_;
-  std::vector<TextWindow> windows_;                                     // of all texts
-  std::vector<std::string> keys_;                                       // of windows_
-  std::vector<std::size_t> items_;                                      // whose window it is
-  std::map<std::size_t, std::pair<std::size_t, std::size_t>> of_item_;  // [begin, end) in windows_
+  std::vector<TextWindow> windows_;                          // of all texts, each content once
+  std::vector<std::string> keys_;                            // of windows_
+  std::vector<std::size_t> items_;                           // the first item that has the window
+  std::set<std::string> planned_;                            // keys_ as a set
+  std::map<std::size_t, std::vector<std::string>> of_item_;  // keys of all its windows
 };
 
 }  // namespace onset

@@ -1,0 +1,47 @@
+// Answers the items of the tests on the small model, shared among the ranks that mpirun started,
+// and prints what the first rank then knows. `fail`: the second rank throws instead.
+#include <cstdio>
+#include <string>
+
+#include "eval/eval_support.h"
+#include "onset/base/error.h"
+#include "onset/base/ranks.h"
+
+namespace onset::testing {
+namespace {
+
+std::vector<EvalItem> all_items() {
+  std::vector<EvalItem> items = choice_items();
+  for (EvalItem& item : generation_items(7)) items.push_back(std::move(item));
+  items.push_back({.kind = ItemKind::text, .context = "the quick brown fox and the lazy dog"});
+  return items;
+}
+
+int run(const std::string& mode) {
+  const Ranks ranks = Ranks::join();
+  const SmallModel small;
+  if (mode == "fail" && ranks.rank() == 1)
+    throw input_error("the second rank fails as it was told");
+  const EvalResult result = answer_items(
+      small.model(), small.tokenizer(), all_items(),
+      {.batch_tokens = 40, .windows = {.window = 6}, .generation_rows = 1, .ranks = &ranks});
+  if (!ranks.is_first()) return 0;
+  for (const ItemAnswer& answer : result.answers) {
+    for (const double loglik : answer.loglik) std::printf("%.17g ", loglik);
+    std::printf("%.17g %s\n", answer.nll, answer.text.c_str());
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace onset::testing
+
+int main(int argc, char** argv) {
+  try {
+    return onset::testing::run(argc > 1 ? argv[1] : "");
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "ranks_probe: %s\n", error.what());
+    onset::end_all_ranks(1);
+    return 1;
+  }
+}
