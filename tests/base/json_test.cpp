@@ -7,6 +7,7 @@
 #include <limits>
 #include <random>
 
+#include "onset/base/lenient_json.h"
 #include "support/support.h"
 
 namespace onset {
@@ -39,6 +40,31 @@ TEST(ParseJson, RefusesDeepNestingThatPrintingWouldNotSurvive) {
 TEST(ParseJson, SaysThatANumberIsOutOfRange) {
   EXPECT_EQ(error_of([&] { (void)parse_json("{\"a\": 1e400}", "x"); }),
             "x: not valid JSON: holds a number that is out of range");
+}
+
+TEST(ParseJson, RefusesANulByteWhereverItStands) {
+  const std::string text = std::string("{\"ids\":[1,2]}") + '\0' + "{\"ids\":[3]}";
+  EXPECT_EQ(error_of([&] { (void)parse_json(text, "x"); }),
+            "x: not valid JSON at byte 14: a NUL byte");
+  EXPECT_EQ(error_of([&] { (void)parse_ordered_json(text, "x"); }),
+            "x: not valid JSON at byte 14: a NUL byte");
+  EXPECT_EQ(error_of([] { (void)parse_lenient_json(std::string("1\0", 2), "x"); }),
+            "x: not valid JSON at byte 2: a NUL byte");
+  EXPECT_EQ(error_of([] { (void)parse_json(std::string("\"a\0\"", 4), "x"); }),
+            "x: not valid JSON at byte 3");
+  EXPECT_EQ(parse_json("\"a\\u0000\"", "x"), std::string("a\0", 2));
+}
+
+TEST(ParseJson, RefusesAKeyThatAnObjectNamesTwice) {
+  const char* nested = R"([{"a": {"b": 1, "c": 2, "\u0062": 3}}])";
+  EXPECT_EQ(error_of([&] { (void)parse_json(nested, "x"); }),
+            "x: key \"b\" is there twice in one object");
+  EXPECT_EQ(error_of([&] { (void)parse_ordered_json(nested, "x"); }),
+            "x: key \"b\" is there twice in one object");
+  EXPECT_EQ(parse_lenient_json(nested, "x")[0]["a"]["b"], 3);
+  // The same key in objects inside and beside each other is no repetition.
+  const Json apart = parse_json(R"({"a": {"a": 1}, "b": [{"a": 2}, {"a": 3}], "c": {}})", "x");
+  EXPECT_EQ(apart["b"][1]["a"], 3);
 }
 
 TEST(TypedMembers, GiveTheValueOrNothing) {

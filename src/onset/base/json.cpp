@@ -2,9 +2,13 @@
 
 #include <charconv>
 #include <cmath>
+#include <set>
+#include <vector>
 
 #include "onset/base/error.h"
 #include "onset/base/file.h"
+#include "onset/base/lenient_json.h"
+#include "onset/base/strings.h"
 
 namespace onset {
 namespace {
@@ -44,7 +48,9 @@ std::size_t sequence_length(std::string_view text, std::size_t at) {
   return length;
 }
 
-void check_json_depth(std::string_view text, const std::string& where) {
+// What nlohmann's parser does not see: how deep the text is nested, and a NUL byte, which ends the
+// text for it, so that what stands behind it would be lost without a word.
+void check_json_text(std::string_view text, const std::string& where) {
   int depth = 0;
   bool in_string = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -55,6 +61,7 @@ void check_json_depth(std::string_view text, const std::string& where) {
       continue;
     }
     if (c == '"') in_string = true;
+    require_input(c != '\0', where, ": not valid JSON at byte ", i + 1, ": a NUL byte");
     if (c == '[' || c == '{') ++depth;
     if (c == ']' || c == '}') --depth;
     require_input(depth <= max_json_depth, where, ": nested more than ", max_json_depth,
@@ -62,10 +69,32 @@ void check_json_depth(std::string_view text, const std::string& where) {
   }
 }
 
+// Follows the text while it is parsed, since a tree has no place for a key that is there twice.
+template <typename Tree>
+class RepeatedKeyFinder {
+ public:
+  explicit RepeatedKeyFinder(std::string where) : where_(std::move(where)) {}
+
+  bool operator()(int /*depth*/, typename Tree::parse_event_t event, const Tree& parsed) {
+    if (event == Tree::parse_event_t::object_start) objects_.emplace_back();
+    if (event == Tree::parse_event_t::object_end) objects_.pop_back();
+    if (event == Tree::parse_event_t::key) {
+      const auto& key = parsed.template get_ref<const std::string&>();
+      require_input(objects_.back().insert(key).second, where_, ": key ", quote(key, 80),
+                    " is there twice in one object");
+    }
+    return true;
+  }
+
+ private:
+  std::string where_;
+  std::vector<std::set<std::string>> objects_;  // the keys of each that is open
+};
+
 template <typename Tree>
 Tree parse_as(std::string_view text, const std::string& where,
-              const typename Tree::parser_callback_t& callback = nullptr) {
-  check_json_depth(text, where);
+              const typename Tree::parser_callback_t& callback) {
+  check_json_text(text, where);
   try {
     return Tree::parse(text, callback);
   } catch (const Json::parse_error& error) {
@@ -79,15 +108,23 @@ Tree parse_as(std::string_view text, const std::string& where,
 
 Json parse_json(std::string_view text, const std::string& where,
                 const Json::parser_callback_t& callback) {
-  return parse_as<Json>(text, where, callback);
+  return parse_as<Json>(text, where, callback ? callback : RepeatedKeyFinder<Json>(where));
 }
 
 OrderedJson parse_ordered_json(std::string_view text, const std::string& where) {
-  return parse_as<OrderedJson>(text, where);
+  return parse_as<OrderedJson>(text, where, RepeatedKeyFinder<OrderedJson>(where));
 }
 
 Json read_json(const std::filesystem::path& path) {
   return parse_json(read_file(path), path.string());
+}
+
+Json parse_lenient_json(std::string_view text, const std::string& where) {
+  return parse_as<Json>(text, where, nullptr);
+}
+
+Json read_lenient_json(const std::filesystem::path& path) {
+  return parse_lenient_json(read_file(path), path.string());
 }
 
 std::optional<std::int64_t> find_int(const Json& object, const std::string& key,

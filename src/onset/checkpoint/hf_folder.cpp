@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "onset/base/error.h"
+#include "onset/base/lenient_json.h"
 #include "onset/base/strings.h"
 #include "onset/checkpoint/checkpoint_builder.h"
 #include "onset/checkpoint/safetensors.h"
@@ -86,7 +87,7 @@ Error no_weights(const fs::path& folder) {
 }
 
 Json read_object(const fs::path& path) {
-  Json value = parse_json(read_file(path, max_config_bytes), path.string());
+  Json value = parse_lenient_json(read_file(path, max_config_bytes), path.string());
   require_input(value.is_object(), path.string(), ": should be a JSON object, is ",
                 value.type_name());
   return value;

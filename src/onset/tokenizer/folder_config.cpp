@@ -5,6 +5,7 @@
 
 #include "onset/base/error.h"
 #include "onset/base/file.h"
+#include "onset/base/lenient_json.h"
 #include "onset/base/strings.h"
 #include "onset/tokenizer/unicode.h"
 
@@ -15,7 +16,7 @@ namespace fs = std::filesystem;
 
 Json read_object(const fs::path& path) {
   if (!fs::exists(path)) return Json::object();
-  Json config = read_json(path);
+  Json config = read_lenient_json(path);
   require_input(config.is_object(), path.string(), ": should be an object, is ",
                 config.type_name());
   return config;

@@ -1,7 +1,7 @@
 // GPT-2's tokenizer as two files: the ids of the pieces, and the merges in their order.
 #include "onset/base/error.h"
 #include "onset/base/file.h"
-#include "onset/base/json.h"
+#include "onset/base/lenient_json.h"
 #include "onset/base/strings.h"
 #include "onset/tokenizer/folder_config.h"
 #include "onset/tokenizer/tokenizer_data.h"
@@ -12,7 +12,7 @@ namespace {
 
 void read_vocab(const std::filesystem::path& path, TokenizerData& data) {
   const std::string where = path.string();
-  const Json table = parse_json(read_file(path, max_tokenizer_bytes), where);
+  const Json table = parse_lenient_json(read_file(path, max_tokenizer_bytes), where);
   require_input(table.is_object(), where, ": should be an object, is ", table.type_name());
   for (const auto& [piece, id] : table.items()) {
     require_input(id.is_number_integer(), where, ": the id of ", quote(piece),
