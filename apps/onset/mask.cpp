@@ -28,8 +28,9 @@ namespace {
 
 struct MaskVerbOptions {
   MaskOptions mask;
+  std::optional<MaskCriterion> criterion;
   std::int64_t k = 0;
-  double rate = 0;
+  double rate = -1;  // not given
   std::int64_t from_layer = -1;
   std::int64_t to_layer = -1;
   std::vector<std::string> dims;
@@ -43,18 +44,20 @@ struct MaskVerbOptions {
   void declare_making(CommandLine& line);
   void declare_common(CommandLine& line);
   void resolve();
+  void check_official_compat() const;
 };
 
 void MaskVerbOptions::declare_making(CommandLine& line) {
   line.group("The mask");
-  line.choice(mask.criterion, "--criterion",
+  line.choice(criterion, "--criterion",
               {{"weight", MaskCriterion::weight},
                {"activation", MaskCriterion::activation},
                {"magnitude", MaskCriterion::magnitude},
                {"random", MaskCriterion::random},
                {"lowest", MaskCriterion::lowest},
                {"given", MaskCriterion::given}},
-              "by what the dims of a layer are chosen; all but weight are controls");
+              "by what the dims of a layer are chosen; weight, the default, is WeMask, the others "
+              "are controls");
   line.integer(k, "--k", "N", "how many dims are masked in a layer", 1, INT64_MAX);
   line.number(rate, "--rate", "X",
               str_cat("the same as a share of the hidden size; ", default_mask_rate,
@@ -101,7 +104,9 @@ std::int64_t parse_number(std::string_view text, const std::string& option) {
 
 void MaskVerbOptions::resolve() {
   if (k > 0) mask.k = k;
-  if (rate > 0) mask.rate = rate;
+  if (rate >= 0) mask.rate = rate;
+  mask.criterion = criterion.value_or(mask.criterion);
+  if (mask.official_compat) check_official_compat();
   if (from_layer >= 0) mask.from_layer = from_layer;
   if (to_layer >= 0) mask.to_layer = to_layer;
   mask.seed = static_cast<std::uint64_t>(compute.seed);
@@ -123,6 +128,25 @@ void MaskVerbOptions::resolve() {
   }
   if (!positions.empty() && mask.tokens != MaskTokens::positions) {
     throw usage_error("--position is read with --token positions alone");
+  }
+}
+
+// What it fixes cannot be chosen beside it.
+void MaskVerbOptions::check_official_compat() const {
+  const std::string hint = "leave it or --official-compat out";
+  if (criterion.value_or(MaskCriterion::activation) != MaskCriterion::activation) {
+    throw usage_error(str_cat("--official-compat masks by the activation, not by --criterion ",
+                              name_of(*criterion)),
+                      hint);
+  }
+  if (mask.placement != MaskPlacement::post_norm) {
+    throw usage_error("--official-compat masks the norm's output, not --placement pre_norm", hint);
+  }
+  if (mask.tokens != MaskTokens::first) {
+    throw usage_error(
+        str_cat("--official-compat masks the first token of every chunk, not --token ",
+                name_of(mask.tokens)),
+        hint);
   }
 }
 

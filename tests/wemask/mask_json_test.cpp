@@ -63,6 +63,14 @@ TEST_F(DamagedMask, IsRefusedWithTheFileTheKeyAndWhatWasExpected) {
       {Json{{"dims", Json::array()}}, "dims should be an object"},
       {Json{{"dims", Json::object()}}, "dims are listed for 0 layers"},
       {Json{{"dims", {{"1", {1, 2, 3, 4000}}}}}, "holds 4000"},
+      {Json{{"dims", {{"1", {1, 2, 3, 1}}}}}, "dims of layer 1 hold one of them twice"},
+      {Json{{"dims", {{"01", {1, 2, 3, 4}}}}}, "dims are listed for \"01\""},
+      {Json{{"rate", 0}}, "rate is 0, expected above 0"},
+      {Json{{"rate", 1.5}}, "rate is 1.5"},
+      {Json{{"rate", -0.25}}, "rate is -0.25"},
+      {Json{{"rate", 1}}, "but k is 4"},
+      {Json{{"massive_threshold", 0}}, "massive_threshold is 0"},
+      {Json{{"massive_threshold", -1}}, "massive_threshold is -1"},
       {Json{{"tokens", "massive"}}, "need massive_dims"},
       {Json{{"model", nullptr}}, "should be an object"},
   };
@@ -99,6 +107,15 @@ TEST(MakeMask, RefusesWhatMakesNoMask) {
   EXPECT_NE(refusal({.gamma = 1.5, .k = 4, .from_layer = 1}).find("gamma"), std::string::npos);
   EXPECT_NE(refusal({.criterion = MaskCriterion::given, .from_layer = 1}).find("no dims"),
             std::string::npos);
+  const std::map<std::int64_t, std::vector<std::int64_t>> dims{{0, {1, 2}}, {1, {3, 4}}};
+  EXPECT_NE(
+      refusal({.criterion = MaskCriterion::given, .from_layer = 1, .to_layer = 1, .given = dims})
+          .find("listed for layer 0, but the masked layers are 1 to 1"),
+      std::string::npos);
+  EXPECT_NE(
+      refusal({.criterion = MaskCriterion::given, .from_layer = 0, .to_layer = 0, .given = dims})
+          .find("listed for layer 1"),
+      std::string::npos);
   EXPECT_NE(refusal({.tokens = MaskTokens::massive, .k = 4, .from_layer = 1}).find("massive"),
             std::string::npos);
   const Model olmo = open_model("olmo2");

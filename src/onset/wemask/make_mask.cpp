@@ -117,6 +117,11 @@ void check_given(const std::vector<std::int64_t>& dims, std::int64_t layer, cons
 
 // The listed dims of every masked layer, the same number in each.
 void take_given(const MaskOptions& options, MaskSpec& spec) {
+  for (const auto& [layer, dims] : options.given) {
+    if (spec.masks_layer(layer)) continue;
+    throw usage_error(str_cat("dims are listed for layer ", layer, ", but the masked layers are ",
+                              spec.from_layer, " to ", spec.to_layer));
+  }
   std::optional<std::int64_t> count;
   for (std::int64_t layer = spec.from_layer; layer <= spec.to_layer; ++layer) {
     const auto found = options.given.find(layer);

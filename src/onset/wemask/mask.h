@@ -44,8 +44,8 @@ inline constexpr double default_mask_rate = 0.25;
 
 // Throws a usage error that says what to give instead: k or rate out of range or both, k = 0, gamma
 // outside 0 to 1, no ME layer and no from_layer, layers that the model does not have, dims that are
-// not listed for a layer, tokens `massive` without massive dims; an input error where WeMask does
-// not apply to the model (wemask_obstacle of model/config.h).
+// not listed for a masked layer or listed for another, tokens `massive` without massive dims; an
+// input error where WeMask does not apply to the model (wemask_obstacle of model/config.h).
 [[nodiscard]] MaskSpec make_mask(const Model& model, const MaskOptions& options);
 
 [[nodiscard]] ModelFingerprint fingerprint(const Model& model);

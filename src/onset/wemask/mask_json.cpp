@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <set>
 
 #include "onset/base/error.h"
 #include "onset/base/strings.h"
@@ -140,13 +141,16 @@ void parse_dims(const Json& json, const std::string& where, MaskSpec& spec) {
     std::int64_t layer = -1;
     const char* end = key.data() + key.size();
     const auto result = std::from_chars(key.data(), end, layer);
-    require_input(result.ec == std::errc() && result.ptr == end && spec.masks_layer(layer), where,
-                  ": dims are listed for ", quote(key), ", expected layers ", spec.from_layer,
-                  " to ", spec.to_layer);
+    require_input(result.ec == std::errc() && result.ptr == end && std::to_string(layer) == key &&
+                      spec.masks_layer(layer),
+                  where, ": dims are listed for ", quote(key), ", expected layers ",
+                  spec.from_layer, " to ", spec.to_layer);
     auto dims =
         Fields::read_integers(list, str_cat(where, ": dims of layer ", key), spec.model.hidden);
     require_input(static_cast<std::int64_t>(dims.size()) == spec.k, where, ": layer ", key,
                   " lists ", dims.size(), " dims, expected k = ", spec.k);
+    require_input(std::set(dims.begin(), dims.end()).size() == dims.size(), where,
+                  ": dims of layer ", key, " hold one of them twice");
     spec.dims[layer] = std::move(dims);
   }
   const std::int64_t needed = spec.is_chosen_by_token() ? 0 : spec.to_layer - spec.from_layer + 1;
@@ -163,7 +167,15 @@ void check_ranges(const MaskSpec& spec, const std::string& where) {
                 ", expected 1 to ", spec.model.hidden);
   require_input(spec.gamma >= 0 && spec.gamma <= 1, where, ": gamma is ", spec.gamma,
                 ", expected 0 to 1");
-  require_input(std::isfinite(spec.massive_threshold), where, ": massive_threshold is no number");
+  require_input(std::isfinite(spec.massive_threshold) && spec.massive_threshold > 0, where,
+                ": massive_threshold is ", spec.massive_threshold, ", expected above 0");
+  if (spec.rate) {
+    require_input(*spec.rate > 0 && *spec.rate <= 1, where, ": rate is ", *spec.rate,
+                  ", expected above 0, up to 1");
+    const auto k = static_cast<std::int64_t>(*spec.rate * static_cast<double>(spec.model.hidden));
+    require_input(k == spec.k, where, ": rate ", *spec.rate, " of ", spec.model.hidden, " dims is ",
+                  k, ", but k is ", spec.k, "; rate is null where k was given");
+  }
   require_input(spec.tokens != MaskTokens::massive || !spec.massive_dims.empty(), where,
                 ": tokens \"massive\" need massive_dims");
   require_input(spec.tokens != MaskTokens::positions || !spec.positions.empty(), where,
