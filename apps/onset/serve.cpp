@@ -177,7 +177,8 @@ int run_serve(const Invocation& invocation) {
     return found;
   });
   Service service(served, engine, masks,
-                  {.api_key = options.api_key,
+                  {.host = options.host,
+                   .api_key = options.api_key,
                    .origins = options.origins,
                    .time_limit = std::chrono::seconds(options.time_limit)});
   HttpServer server({.host = options.host,

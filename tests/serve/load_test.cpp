@@ -97,11 +97,11 @@ TEST(Load, BodiesBeyondTheLimit) {
   EXPECT_EQ(large.status, 413) << large.body;
   EXPECT_TRUE(large.error()["message"].is_string());
   // A length that is promised and a body without a length.
-  const auto promised = server.raw(str_cat("POST ", path, " HTTP/1.1\r\nHost: x\r\n",
+  const auto promised = server.raw(str_cat("POST ", path, " HTTP/1.1\r\nHost: localhost\r\n",
                                            "Content-Length: 99999999999999\r\n\r\n{}"));
   EXPECT_NE(promised.find("413"), std::string::npos) << promised;
   std::string chunks =
-      str_cat("POST ", path, " HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
+      str_cat("POST ", path, " HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n");
   for (int i = 0; i < 2000; ++i) chunks += "40\r\n" + std::string(64, ' ') + "\r\n";
   const auto chunked = server.raw(chunks);
   EXPECT_NE(chunked.find(" 413 "), std::string::npos) << chunked.substr(0, 300);
@@ -129,6 +129,55 @@ TEST(Load, WhatIsNoHttp) {
                                           "Connection: close\r\n"));
   EXPECT_NE(curl.find(" 200 "), std::string::npos) << curl;
   EXPECT_EQ(server.get("/health").status, 200);
+}
+
+// Where a body ends must be beyond doubt, and what can never be read is not waited for.
+TEST(Load, BodiesWhoseEndIsInDoubt) {
+  ToyServer server;
+  const std::string start = str_cat("POST ", path, " HTTP/1.1\r\nHost: localhost\r\n");
+  const std::string chunked = start + "Transfer-Encoding: chunked\r\n\r\n";
+  const std::string body = R"({"prompt": "a", "max_tokens": 1})";
+  const std::string next = "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  const std::vector<std::pair<std::string, std::string>> cases{
+      {start + "Content-Length: 32\r\nContent-Length: 5\r\n\r\n" + body, "400"},
+      {start + "Content-Length: abc\r\n\r\n" + body, "400"},
+      {start + "Content-Length: -1\r\n\r\n" + body, "400"},
+      {start + "Content-Length: 32, 32\r\n\r\n" + body, "400"},
+      {start + "Content-Length: 32\r\nTransfer-Encoding: chunked\r\n\r\n" + body, "400"},
+      {start + "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", "400"},
+      {start + "\r\n" + next, "411"},
+      {chunked + "-5\r\nhello\r\n0\r\n\r\n", "400"},
+      {chunked + "x\r\nhello\r\n0\r\n\r\n", "400"},
+      {chunked + "2\r\nhello\r\n0\r\n\r\n", "400"},
+      {chunked + "fffffffffffffff0\r\nhello\r\n0\r\n\r\n", "413"},
+      {chunked + "ffffffffffffffff0\r\nhello\r\n0\r\n\r\n", "400"},
+  };
+  for (const auto& [bytes, status] : cases) {
+    const auto begun = std::chrono::steady_clock::now();
+    const auto reply = server.raw(bytes, 20000);
+    EXPECT_TRUE(reply.starts_with("HTTP/1.1 " + status)) << bytes << "\n" << reply;
+    EXPECT_NE(reply.find("Connection: close"), std::string::npos) << reply;
+    // One answer, and nothing behind it is taken for a request.
+    EXPECT_EQ(reply.find("HTTP/1.1", 1), std::string::npos) << reply;
+    EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(15)) << bytes;
+  }
+  const auto whole = server.raw(chunked + "10;x=1\r\n" + body.substr(0, 16) + "\r\n10\r\n" +
+                                    body.substr(16) + "\r\n0\r\nTrailer: 1\r\n\r\n",
+                                2000);
+  EXPECT_TRUE(whole.starts_with("HTTP/1.1 200")) << whole;
+}
+
+TEST(Load, ABodyThatComesTooSlowly) {
+  ToyServerOptions options;
+  options.http.read_timeout = std::chrono::seconds(1);
+  ToyServer server(options);
+  const std::string start = str_cat("POST ", path, " HTTP/1.1\r\nHost: localhost\r\n");
+  for (const auto* rest :
+       {"Content-Length: 50\r\n\r\n{", "Transfer-Encoding: chunked\r\n\r\n5\r\n{",
+        "Transfer-Encoding: chunked\r\n\r\n5"}) {
+    const auto reply = server.raw(start + rest, 20000);
+    EXPECT_TRUE(reply.starts_with("HTTP/1.1 408")) << reply;
+  }
 }
 
 TEST(Load, StoppingEndsWhatRuns) {

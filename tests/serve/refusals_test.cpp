@@ -1,5 +1,6 @@
 // What a request may not be: each is a 4xx with OpenAI's error object, and the server goes on.
 #include "onset/base/error.h"
+#include "onset/serve/host_name.h"
 #include "serve/toy_server.h"
 
 namespace onset::testing {
@@ -55,6 +56,16 @@ TEST(Refusals, WrongTypesAndRangesNameTheField) {
       {{{"prompt", "a"}, {"wemask", true}}, "wemask"},
       {{{"prompt", "a"}, {"wemask", {{"k", 0}, {"from_layer", 0}}}}, "wemask"},
       {{{"prompt", "a"}, {"wemask", {{"kk", 1}}}}, "wemask.kk"},
+      {{{"prompt", "a"}, {"wemask", {{"dims", {{"0", {1}}}}}}}, "wemask.dims"},
+      {{{"prompt", "a"}, {"wemask", {{"criterion", "given"}, {"dims", {{"00", {1}}}}}}},
+       "wemask.dims"},
+      {{{"prompt", "a"}, {"wemask", {{"positions", {1}}}}}, "wemask.positions"},
+      {{{"prompt", "a"}, {"wemask", {{"official_compat", true}, {"criterion", "weight"}}}},
+       "wemask.criterion"},
+      {{{"prompt", "a"}, {"wemask", {{"official_compat", true}, {"placement", "pre_norm"}}}},
+       "wemask.placement"},
+      {{{"prompt", "a"}, {"wemask", {{"official_compat", true}, {"tokens", "massive"}}}},
+       "wemask.tokens"},
       {{{"prompt", "a"}, {"wemask", {{"criterion", "best"}}}}, "wemask.criterion"},
       {{{"prompt", "a"}, {"wemask", {{"from_layer", 99}}}}, "wemask"},
       {{{"prompt", "a"}, {"wemask", {{"format", "onset.wemask.1"}}}}, "wemask"},
@@ -128,6 +139,8 @@ TEST(Refusals, HostileBodies) {
       R"({"prompt": "\ud800"})",
       R"({"prompt": 1e999})",
       std::string(R"({"prompt": "a)") + '\0' + R"(b"})",
+      std::string(R"({"prompt": "a"})") + '\0' + R"({"prompt": "b"})",
+      R"({"prompt": "a", "prompt": "b"})",
       R"({"prompt": "a"} x)"};
   for (const auto& body : bodies) {
     const auto reply = server.post_text(completions, body);
@@ -206,6 +219,67 @@ TEST(Refusals, PagesOfOtherOrigins) {
   EXPECT_EQ(allowed.status, 200);
   EXPECT_EQ(allowed.headers.at("Access-Control-Allow-Origin"), "http://good.example");
   EXPECT_EQ(open.post(completions, body, {{"Origin", "http://evil.example"}}).status, 403);
+}
+
+// A name that its owner points at this machine makes a page of its own origin (DNS rebinding).
+TEST(Refusals, NamesThatAreNotTheServers) {
+  ToyServer server;
+  const Json body{{"prompt", "a"}, {"max_tokens", 1}};
+  const std::string port = str_cat(":", server.http().port());
+  for (const auto& host :
+       {"evil.example" + port, std::string("evil.example"), std::string("localhost.evil.example"),
+        std::string("127.0.0.1.evil.example"), std::string("localhost:80@evil.example"),
+        std::string("192.0.2.1")}) {
+    expect_error(server.post(completions, body, {{"Host", host}, {"Origin", "http://" + host}}),
+                 403, "", "is not called");
+    expect_error(server.get("/", {{"Host", host}}), 403, "", "is not called");
+  }
+  for (const auto* host : {"localhost", "LocalHost:1", "127.0.0.1:8080", "[::1]:80", "[::1]"}) {
+    EXPECT_EQ(server.post(completions, body, {{"Host", host}}).status, 200) << host;
+  }
+  // A key is what such a page lacks, and an origin that is let in may be called by its name.
+  ToyServer keyed({.service = {.api_key = "secret"}});
+  EXPECT_EQ(keyed.get("/health", {{"Host", "evil.example"}}).status, 200);
+  ToyServer named({.service = {.origins = {"https://good.example"}}});
+  EXPECT_EQ(named.get("/health", {{"Host", "good.example"}}).status, 200);
+  EXPECT_EQ(named.get("/health", {{"Host", "evil.example"}}).status, 403);
+}
+
+TEST(Refusals, WhichNamesAServerHas) {
+  EXPECT_TRUE(names_server("box.lan:8080", "box.lan"));
+  EXPECT_TRUE(names_server("BOX.lan", "box.lan"));
+  EXPECT_FALSE(names_server("box.lan.evil", "box.lan"));
+  EXPECT_TRUE(names_server("[fe80::1]:80", "fe80::1"));
+  for (const auto* all : {"0.0.0.0", "::"}) {
+    EXPECT_TRUE(names_server("192.0.2.1:80", all));
+    EXPECT_TRUE(names_server("[2001:db8::1]:80", all));
+    EXPECT_TRUE(names_server("localhost", all));
+    EXPECT_FALSE(names_server("evil.example:80", all));
+    EXPECT_FALSE(names_server("[evil]", all));
+    EXPECT_FALSE(names_server("1.2.3", all));
+  }
+  EXPECT_FALSE(names_server("[::1", "127.0.0.1"));
+  EXPECT_FALSE(names_server("localhost:x", "127.0.0.1"));
+  EXPECT_FALSE(names_server("", "127.0.0.1"));
+}
+
+TEST(Refusals, MoreAnswersThanFitAtATime) {
+  ToyServer server({.engine = {.generator = {.max_rows = 2}, .queue = 3}});
+  const Json body{{"prompt", "a"}, {"max_tokens", 1}, {"n", 6}};
+  expect_error(server.post(completions, body), 400, "n", "6 answers are more than the 5");
+  const Json five{{"prompt", "a"}, {"max_tokens", 1}, {"n", 5}};
+  EXPECT_EQ(server.post(completions, five).json()["choices"].size(), 5U);
+}
+
+TEST(Refusals, SinksNeedTwoTokens) {
+  ToyServer server;
+  constexpr const char* sinks = "/onset/sinks";
+  expect_error(server.post(sinks, {{"ids", {1, 2, 3}}, {"answer", "a"}}), 400, "answer",
+               "not with ids");
+  expect_error(server.post(sinks, {{"prompt", ""}}), 400, "prompt", "prompt: is empty");
+  expect_error(server.post(sinks, {{"prompt", "a"}}), 400, "prompt", "single token");
+  expect_error(server.post(sinks, {{"ids", {1}}}), 400, "ids", "single token");
+  EXPECT_EQ(server.post(sinks, {{"ids", {1, 2, 3}}}).status, 200);
 }
 
 }  // namespace

@@ -215,15 +215,22 @@ Engine::~Engine() { stop(); }
 std::unique_ptr<Engine::Call> Engine::start(std::vector<GenerationRequest> requests) {
   auto call = std::make_unique<Call>(*this);
   auto& state = *call->state_;
-  for (const auto& request : requests) state.samples += request.samples;
+  const std::int64_t places = options_.generator.max_rows + options_.queue;
+  for (const auto& request : requests) {
+    if (request.samples > places) {
+      throw bad_field("n", str_cat("n: ", request.samples, " answers are more than the ", places,
+                                   " that this server generates or lets wait at a time"));
+    }
+    state.samples += request.samples;
+  }
   {
     const std::lock_guard lock(impl_->mutex);
     if (impl_->refusing || impl_->stopping) {
       throw ApiError("the server is stopping",
                      {.status = 503, .type = "server_error", .code = "stopping", .retry_after = 5});
     }
-    // One call may be larger than the queue: it is the next ones that are refused.
-    if (impl_->taken_samples >= options_.generator.max_rows + options_.queue) {
+    // A call of many prompts may be larger than the queue: it is the next ones that are refused.
+    if (impl_->taken_samples >= places) {
       throw ApiError(
           str_cat("the server is busy: ", impl_->taken_samples,
                   " answers are being generated or wait; try again later"),

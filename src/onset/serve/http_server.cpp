@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <thread>
 
 #include "onset/base/error.h"
 #include "onset/serve/connection_threads.h"
+#include "onset/serve/http_chunks.h"
 #include "onset/serve/http_connection.h"
 
 namespace onset {
@@ -43,6 +45,28 @@ HttpRequest as_request(const httplib::Request& request) {
     return connection->client_is_there();
   };
   return result;
+}
+
+bool is_chunked(const httplib::Request& request) { return request.has_header("Transfer-Encoding"); }
+
+// Where a body ends must be beyond doubt: a proxy that sees another end would take what follows for
+// a request of its own. Empty where it is.
+std::string framing_fault(const httplib::Request& request) {
+  const auto [begin, end] = request.headers.equal_range("Content-Length");
+  for (auto it = begin; it != end; ++it) {
+    const auto& length = it->second;
+    const bool number =
+        !length.empty() && length.size() <= 18 &&
+        std::all_of(length.begin(), length.end(), [](char c) { return c >= '0' && c <= '9'; });
+    if (!number) return "Content-Length is no number";
+    if (length != begin->second) return "two values of Content-Length differ";
+  }
+  if (!is_chunked(request)) return {};
+  if (begin != end) return "a body has Content-Length or Transfer-Encoding, not both";
+  auto coding = request.get_header_value("Transfer-Encoding");
+  for (char& c : coding) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const bool once = request.get_header_value_count("Transfer-Encoding") == 1;
+  return once && coding == "chunked" ? "" : "Transfer-Encoding is taken as \"chunked\" alone";
 }
 
 void fill(httplib::Response& response, HttpReply reply) {
@@ -140,7 +164,11 @@ struct HttpServer::Impl final : public httplib::Server {
                                               request.path) != options.post_paths.end();
     const bool has_body = request.has_header("Content-Length")
                               ? request.get_header_value("Content-Length") != "0"
-                              : request.has_header("Transfer-Encoding");
+                              : is_chunked(request);
+    if (const auto fault = framing_fault(request); !fault.empty()) {
+      fail(response, 400, fault);
+      return true;
+    }
     const auto asked = as_request(request);
     if (auto refusal = handler.refuse(asked)) {
       if (has_body) current_connection->close_after_reply();
@@ -148,6 +176,10 @@ struct HttpServer::Impl final : public httplib::Server {
       return true;
     }
     if (takes_body) {
+      if (!request.has_header("Content-Length") && !is_chunked(request)) {
+        fail(response, 411, "the request has no body: it needs Content-Length, or chunks");
+        return true;
+      }
       if (request.get_header_value<std::uint64_t>("Content-Length") > options.max_body_bytes) {
         fail_for_size(response);
         return true;
@@ -171,21 +203,36 @@ struct HttpServer::Impl final : public httplib::Server {
   void answer_with_body(const httplib::Request& request, httplib::Response& response,
                         const httplib::ContentReader& reader) {
     auto asked = as_request(request);
+    if (is_chunked(request)) {
+      finish(read_chunks(*current_connection, options.max_body_bytes, asked.body), asked, response);
+      return;
+    }
     bool too_large = false;
     const bool complete = reader([&](const char* data, std::size_t size) {
       too_large = asked.body.size() + size > options.max_body_bytes;
       if (!too_large) asked.body.append(data, size);
       return !too_large;
     });
-    if (too_large || current_connection->exceeded() || response.status == 413) {
+    too_large = too_large || response.status == 413;
+    finish(too_large  ? BodyEnd::too_large
+           : complete ? BodyEnd::complete
+                      : BodyEnd::cut,
+           asked, response);
+  }
+
+  // Answers by how the body ended.
+  void finish(BodyEnd end, const HttpRequest& asked, httplib::Response& response) {
+    if (end == BodyEnd::too_large || current_connection->exceeded()) {
       fail_for_size(response);
-      return;
-    }
-    if (!complete) {
+    } else if (current_connection->timed_out()) {
+      fail(response, 408, "the body did not come to its end in time");
+    } else if (end == BodyEnd::damaged) {
+      fail(response, 400, "the body's chunks are damaged");
+    } else if (end == BodyEnd::cut) {
       fail(response, 400, "the body ended early");
-      return;
+    } else {
+      fill(response, handler.handle(asked));
     }
-    fill(response, handler.handle(asked));
   }
 
   bool process_and_close_socket(socket_t socket) override {

@@ -58,12 +58,37 @@ std::map<std::int64_t, std::vector<std::int64_t>> dims_of(const Json& value,
     std::int64_t layer = -1;
     const char* end = key.data() + key.size();
     const auto parsed = std::from_chars(key.data(), end, layer);
-    if (parsed.ec != std::errc() || parsed.ptr != end || layer < 0) {
+    if (parsed.ec != std::errc() || parsed.ptr != end || layer < 0 ||
+        std::to_string(layer) != key) {
       throw bad_field(path, str_cat(path, ": ", quote(key), " is no layer"));
     }
     result[layer] = integers_of(dims, str_cat(path, ".", key));
   }
   return result;
+}
+
+// What would be read and then left aside.
+void refuse_without_effect(Fields& fields, const MaskOptions& options) {
+  const auto refuse = [&](const char* key, const std::string& why) {
+    throw bad_field(fields.path_of(key), str_cat(fields.path_of(key), ": ", why));
+  };
+  if (fields.find("dims") != nullptr && options.criterion != MaskCriterion::given) {
+    refuse("dims", R"(is read with criterion "given" alone)");
+  }
+  if (fields.find("positions") != nullptr && options.tokens != MaskTokens::positions) {
+    refuse("positions", R"(is read with tokens "positions" alone)");
+  }
+  if (!options.official_compat) return;
+  if (fields.find("criterion") != nullptr && options.criterion != MaskCriterion::activation) {
+    refuse("criterion", str_cat("official_compat masks by the activation, not by ",
+                                quote(name_of(options.criterion))));
+  }
+  if (options.placement != MaskPlacement::post_norm) {
+    refuse("placement", "official_compat masks the norm's output");
+  }
+  if (options.tokens != MaskTokens::first) {
+    refuse("tokens", "official_compat masks the first token of every chunk");
+  }
 }
 
 MaskOptions read_options(const Json& field) {
@@ -92,6 +117,7 @@ MaskOptions read_options(const Json& field) {
   options.seed = static_cast<std::uint64_t>(fields.integer("seed", 0).value_or(0));
   options.official_compat = fields.boolean("official_compat").value_or(false);
   fields.refuse_others();
+  refuse_without_effect(fields, options);
   return options;
 }
 

@@ -10,6 +10,7 @@
 #include "onset/serve/answer.h"
 #include "onset/serve/api_error.h"
 #include "onset/serve/event_stream.h"
+#include "onset/serve/host_name.h"
 #include "onset/serve/masked_sinks.h"
 #include "onset/serve/page.h"
 
@@ -88,6 +89,17 @@ bool Service::is_allowed_origin(const HttpRequest& request) const {
                      [&](const auto& allowed) { return allowed == "*" || allowed == origin; });
 }
 
+// A page can come from a name that its owner then points at this machine: its requests are of its
+// own origin, and only their Host tells. A browser always sends one; a key is what such a page
+// lacks.
+bool Service::is_allowed_host(const HttpRequest& request) const {
+  const auto host = request.header("Host");
+  if (!options_.api_key.empty() || host.empty() || names_server(host, options_.host)) return true;
+  return std::any_of(options_.origins.begin(), options_.origins.end(), [&](const auto& allowed) {
+    return allowed == "*" || allowed == "http://" + host || allowed == "https://" + host;
+  });
+}
+
 void Service::allow_origin(const HttpRequest& request, HttpReply& reply) const {
   const auto origin = request.header("Origin");
   if (origin.empty() || options_.origins.empty() || !is_allowed_origin(request)) return;
@@ -96,6 +108,13 @@ void Service::allow_origin(const HttpRequest& request, HttpReply& reply) const {
 }
 
 std::optional<HttpReply> Service::refuse(const HttpRequest& request) {
+  if (!is_allowed_host(request)) {
+    return error_reply(
+        {str_cat("this server is not called ", quote(request.header("Host"), 80),
+                 ": ask it as localhost, 127.0.0.1 or by its --host, start it with an API key, or "
+                 "name the origin with --allow-origin"),
+         {.status = 403, .code = "host_not_allowed"}});
+  }
   if (!is_allowed_origin(request)) {
     return error_reply({str_cat("pages of ", quote(request.header("Origin"), 80),
                                 " may not use this server; --allow-origin names those that may"),
@@ -227,6 +246,7 @@ HttpReply Service::sinks(const Json& body) {
   }
   std::vector<std::int64_t> ids;
   if (given_ids != nullptr) {
+    if (answer) throw bad_field("answer", "answer: goes with messages or prompt, not with ids");
     ids = read_ids(*given_ids, served_, "ids");
   } else if (messages != nullptr) {
     auto conversation = read_messages(*messages);
@@ -239,8 +259,11 @@ HttpReply Service::sinks(const Json& body) {
   } else {
     ids = encode_raw(served_, *prompt + answer.value_or(""));
   }
-  if (ids.size() < 2)
-    throw bad_field("ids", "no token follows the first one, so nothing looks at it");
+  if (ids.size() < 2) {
+    const std::string given = given_ids != nullptr ? "ids" : prompt ? "prompt" : "messages";
+    throw bad_field(given, str_cat(given, ids.empty() ? ": is empty" : ": is a single token",
+                                   "; a sink needs a token that follows the first one"));
+  }
   if (served_.context > 0 && static_cast<std::int64_t>(ids.size()) > served_.context) {
     throw ApiError(
         str_cat("the text has ", ids.size(), " tokens, more than the context of ", served_.context),

@@ -15,6 +15,9 @@
 namespace onset {
 
 struct ServiceOptions {
+  // The address that the server listens on: without a key, requests must name it (or this machine)
+  // as their Host.
+  std::string host = "127.0.0.1";
   std::string api_key = {};  // empty: none is asked for
   // Origins whose pages may use the server, "*" for all; the server's own page always may.
   std::vector<std::string> origins = {};
@@ -44,6 +47,7 @@ class Service final : public HttpHandler {
   [[nodiscard]] OrderedJson health() const;
   void allow_origin(const HttpRequest& request, HttpReply& reply) const;
   [[nodiscard]] bool is_allowed_origin(const HttpRequest& request) const;
+  [[nodiscard]] bool is_allowed_host(const HttpRequest& request) const;
 
   const ServedModel& served_;
   Engine& engine_;
