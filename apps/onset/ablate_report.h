@@ -16,7 +16,6 @@ struct AblateReport {
   OrderedJson model;  // the `model` object
   AblationResult result;
   std::int64_t budget = 0;  // 0: none
-  std::vector<std::string> warnings;
 };
 
 // Everything but `run`: the fields that docs/ablate.md lists.

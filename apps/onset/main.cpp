@@ -39,6 +39,8 @@ const std::vector<Verb>& verbs() {
       {"eval", "scores on tasks, as the model is or under a mask", run_eval},
       {"compare", "two runs of an evaluation, item by item: is a difference more than chance?",
        run_compare},
+      {"ablate", "masks of many kinds against none and against random ones, on the same items",
+       run_ablate},
       {"inspect", "what a model is made of, what it needs; checks every byte", run_inspect},
       {"tokenize", "texts to ids and pieces, ids to text, chats to text and ids", run_tokenize},
       {"capture", "tensors of the forward pass at chosen sites, to a safetensors file",

@@ -6,6 +6,7 @@
 
 namespace onset::app {
 
+int run_ablate(const Invocation& invocation);
 int run_capture(const Invocation& invocation);
 int run_chat(const Invocation& invocation);
 int run_compare(const Invocation& invocation);

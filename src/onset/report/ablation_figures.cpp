@@ -188,8 +188,8 @@ Figure ablation_sink_figure(const AblationResult& result) {
                        {"series", std::move(series)}});
   }
   const double base = 100 * result.baseline_sink_rate.value_or(std::nan(""));
-  double low = base;
-  double high = base;
+  double low = HUGE_VAL;
+  double high = -HUGE_VAL;
   for (const auto& measures : result.measures) {
     if (!measures.sink_rate) continue;
     low = std::min(low, 100 * *measures.sink_rate);
