@@ -339,6 +339,7 @@ int run_ablate(const Invocation& invocation) {
     chat = choose_chat_format("", tokenizer, console.log());
     if (!chat) chat = chat_format_of(tokenizer);
   }
+  spin_briefly();
   keep_freed_memory();
   set_threads(options.compute.thread_count());
   const auto model = Model::open(

@@ -467,6 +467,7 @@ int run_eval(const Invocation& invocation) {
   }
   Questions questions;
   const ItemOptions wanted = item_options(options, chat);
+  spin_briefly();
   keep_freed_memory();
   set_threads(options.compute.thread_count());
   const auto model = Model::open(
