@@ -90,8 +90,7 @@ TEST_F(Compare, OneItemTellsNothing) {
   const auto outcome = run_onset({"compare", a(), (folder_.path() / "c").string()});
   ASSERT_EQ(outcome.code, 0) << outcome.error;
   EXPECT_NE(outcome.out.find("29 items only in A left out"), std::string::npos) << outcome.out;
-  EXPECT_NE(outcome.out.find("So few items (1)"), std::string::npos)
-      << outcome.out;
+  EXPECT_NE(outcome.out.find("So few items (1)"), std::string::npos) << outcome.out;
   EXPECT_NE(outcome.out.find("settings unknown"), std::string::npos);
 }
 
