@@ -70,7 +70,8 @@ struct AblateOptions {
 void AblateOptions::declare(CommandLine& line) {
   line.group("Tasks");
   line.texts(tasks, "--tasks", "A,B", "tasks and groups by name; onset eval --list shows them");
-  line.texts(task_files, "--task-file", "FILE", "a task of your own, docs/tasks.md (repeatable)");
+  line.texts(task_files, "--task-file", "FILE",
+             "a task of your own, docs/tasks.md (repeatable); without --tasks it is run");
   line.path(data, "--data", "DIR", "the folder of the data sets");
   line.integer(limit, "--limit", "N", "only the first N documents of each task; 0: all", 0,
                INT64_MAX);
@@ -232,8 +233,8 @@ std::vector<AblationTask> tasks_of(const AblateOptions& options, const Model& mo
   std::vector<std::filesystem::path> files(options.task_files.begin(), options.task_files.end());
   const TaskLibrary library(files);
   auto names = parts_of("--tasks", options.tasks, {});
-  for (std::size_t i = 0; names.empty() && i < files.size(); ++i) {
-    names.push_back(library.files()[i].name);
+  if (names.empty()) {
+    for (std::size_t i = 0; i < files.size(); ++i) names.push_back(library.files()[i].name);
   }
   if (names.empty()) {
     throw usage_error("onset ablate needs tasks: --tasks A,B", "see: onset eval --list");

@@ -59,9 +59,10 @@ TEST_F(Ablate, EverySettingIsComparedWithTheBaselineAndItsControls) {
   const auto energy = [](const Json& row) { return row.at("energy_removed").get<double>(); };
   const auto& equal = settings[2];
   // The control takes away what the mask takes away, though each layer is measured under its own
-  // mask; a random one does not.
-  EXPECT_NEAR(energy(equal), energy(weight), 0.02);
-  EXPECT_GT(std::abs(energy(random) - energy(weight)), 0.05);
+  // mask; a random one does so by chance alone.
+  const double apart = std::abs(energy(equal) - energy(weight));
+  EXPECT_LT(apart, 0.005);
+  EXPECT_LT(10 * apart, std::abs(energy(random) - energy(weight)));
   // All dims are all dims, however they are chosen.
   for (std::size_t i = 3; i < 6; ++i) {
     EXPECT_NEAR(energy(settings[i]), 1, 1e-6) << i;

@@ -12,10 +12,11 @@
 #include "onset/kernels/tile_product.h"
 
 namespace onset::tiles {
-namespace {
 
-constexpr int vector_lanes = 16;
-constexpr int line_bytes = 64;
+inline constexpr std::int64_t vector_lanes = 16;
+inline constexpr std::int64_t line_bytes = 64;
+
+namespace {
 
 // Weight rows at a time: the sums, the lanes and a weight are to fit the 32 registers.
 constexpr int most_rows(int vectors) { return vectors == 3 ? 9 : 14; }
