@@ -13,8 +13,6 @@
 #include "onset/base/strings.h"
 #include "onset/eval/ablation_run.h"
 #include "onset/eval/encoding.h"
-#include "onset/eval/task_items.h"
-#include "onset/eval/task_library.h"
 #include "onset/massive/sinks.h"
 #include "onset/model/model.h"
 #include "onset/model/runtime.h"
@@ -23,6 +21,7 @@
 #include "output.h"
 #include "prompts.h"
 #include "sample_text.h"
+#include "task_options.h"
 #include "verbs.h"
 
 namespace onset::app {
@@ -34,17 +33,8 @@ constexpr std::int64_t sink_samples = 16;
 constexpr std::size_t beginnings_per_task = 8;
 constexpr std::size_t beginning_tokens = 16;
 
-struct AblateOptions {
-  std::vector<std::string> tasks;
-  std::vector<std::string> task_files;
-  std::string data = "data";
-  std::int64_t limit = 0;
-  std::int64_t sample = 0;
+struct AblateOptions : TaskOptions {
   std::int64_t windows = 64;
-  std::int64_t fewshot = -1;
-  std::int64_t fewshot_seed = 1234;
-  bool chat = false;
-  std::string system;
   std::vector<std::string> criteria;
   std::vector<std::string> rates;
   std::vector<std::string> ks;
@@ -230,24 +220,10 @@ void shorten(EvalItem& text, std::int64_t tokens, const Tokenizer& tokenizer) {
 std::vector<AblationTask> tasks_of(const AblateOptions& options, const Model& model,
                                    const Tokenizer& tokenizer,
                                    const std::optional<ChatFormat>& chat) {
-  std::vector<std::filesystem::path> files(options.task_files.begin(), options.task_files.end());
-  const TaskLibrary library(files);
-  auto names = parts_of("--tasks", options.tasks, {});
-  if (names.empty()) {
-    for (std::size_t i = 0; i < files.size(); ++i) names.push_back(library.files()[i].name);
-  }
-  if (names.empty()) {
-    throw usage_error("onset ablate needs tasks: --tasks A,B", "see: onset eval --list");
-  }
-  const TaskSelection selection = library.select(names);
-  ItemOptions wanted;
-  wanted.data = options.data;
-  if (options.fewshot >= 0) wanted.fewshot = options.fewshot;
-  if (options.limit > 0) wanted.limit = options.limit;
-  if (options.sample > 0) wanted.sample = options.sample;
-  wanted.seed = static_cast<std::uint64_t>(options.fewshot_seed);
-  wanted.chat = chat;
-  wanted.system = options.system;
+  const TaskLibrary library = options.library();
+  const TaskSelection selection =
+      options.select("ablate", library, parts_of("--tasks", options.tasks, {}));
+  const ItemOptions wanted = options.item_options(chat);
   std::vector<AblationTask> tasks;
   for (Task task : selection.tasks) {
     const std::int64_t most = model.config().context / 2;

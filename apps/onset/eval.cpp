@@ -18,29 +18,20 @@
 #include "onset/base/sha256.h"
 #include "onset/base/strings.h"
 #include "onset/eval/engine.h"
-#include "onset/eval/task_items.h"
 #include "onset/model/model.h"
 #include "onset/model/runtime.h"
 #include "options.h"
 #include "output.h"
 #include "prompts.h"
+#include "task_options.h"
 #include "verbs.h"
 
 namespace onset::app {
 namespace {
 
-struct EvalVerbOptions {
-  std::vector<std::string> tasks;
-  std::vector<std::string> task_files;
+struct EvalVerbOptions : TaskOptions {
   bool list = false;
-  std::string data = "data";
-  std::int64_t limit = 0;
-  std::int64_t sample = 0;
-  std::int64_t fewshot = -1;
-  std::int64_t fewshot_seed = 1234;
-  bool chat = false;
   std::string chat_format;
-  std::string system;
   bool one_message = false;
   bool no_thinking = false;
   BosChoice bos = BosChoice::automatic;
@@ -163,24 +154,6 @@ std::vector<std::string> EvalVerbOptions::task_names() const {
   return names;
 }
 
-std::vector<std::filesystem::path> paths_of(const std::vector<std::string>& names) {
-  return {names.begin(), names.end()};
-}
-
-// The tasks that were named, those of task files where none was.
-TaskSelection select_tasks(const EvalVerbOptions& options, const TaskLibrary& library) {
-  auto names = options.task_names();
-  if (names.empty()) {
-    for (std::size_t i = 0; i < options.task_files.size(); ++i) {
-      names.push_back(library.files()[i].name);
-    }
-  }
-  if (names.empty()) {
-    throw usage_error("onset eval needs tasks: --tasks A,B", "see: onset eval --list");
-  }
-  return library.select(names);
-}
-
 // What the options say over what the task says.
 void adjust(Task& task, const EvalVerbOptions& options, std::int64_t context, Console& console) {
   if (options.max_new_tokens > 0) task.generation.max_new_tokens = options.max_new_tokens;
@@ -195,15 +168,8 @@ void adjust(Task& task, const EvalVerbOptions& options, std::int64_t context, Co
   }
 }
 
-ItemOptions item_options(const EvalVerbOptions& options, const std::optional<ChatFormat>& chat) {
-  ItemOptions items;
-  items.data = options.data;
-  if (options.fewshot >= 0) items.fewshot = options.fewshot;
-  if (options.limit > 0) items.limit = options.limit;
-  if (options.sample > 0) items.sample = options.sample;
-  items.seed = static_cast<std::uint64_t>(options.fewshot_seed);
-  items.chat = chat;
-  items.system = options.system;
+ItemOptions items_of(const EvalVerbOptions& options, const std::optional<ChatFormat>& chat) {
+  ItemOptions items = options.item_options(chat);
   items.fewshot_as_turns = !options.one_message;
   if (options.no_thinking) items.enable_thinking = false;
   return items;
@@ -448,11 +414,11 @@ int run_eval(const Invocation& invocation) {
                    invocation.arguments);
   options.declare(line);
   if (!line.parse()) return print_help(line);
-  const TaskLibrary library(paths_of(options.task_files));
+  const TaskLibrary library = options.library();
   if (options.list) return list_tasks(library, options);
   const std::string path = single_model(line, "eval");
   options.check();
-  const TaskSelection selection = select_tasks(options, library);
+  const TaskSelection selection = options.select("eval", library, options.task_names());
   const Ranks ranks = Ranks::join();
   Console console(options.quiet || !ranks.is_first());
   ResultWriter writer("");
@@ -466,7 +432,7 @@ int run_eval(const Invocation& invocation) {
     if (!chat) chat = chat_format_of(tokenizer);
   }
   Questions questions;
-  const ItemOptions wanted = item_options(options, chat);
+  const ItemOptions wanted = items_of(options, chat);
   spin_briefly();
   keep_freed_memory();
   set_threads(options.compute.thread_count());
