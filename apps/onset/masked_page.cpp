@@ -9,6 +9,7 @@
 #include "onset/base/strings.h"
 #include "onset/report/html.h"
 #include "onset/report/masked_figures.h"
+#include "onset/report/rigidity_words.h"
 
 namespace onset::app {
 namespace {
@@ -90,8 +91,8 @@ double mean_pairs(const RigidityResult& result, const MaskSpec& mask, std::size_
 void add_rigidity_rows(const ModelRigidity& rigidity, std::vector<Row>& rows) {
   if (rigidity.result.prompts.size() < 2) return;
   for (std::size_t s = 0; s < rigidity.result.sites.size(); ++s) {
-    rows.push_back({str_cat("cosine of prompts, masked layers: ",
-                            site_kind_name(rigidity.result.sites[s].site)),
+    rows.push_back({str_cat("cosine between prompts (masked layers): ",
+                            site_words(rigidity.result.sites[s].site)),
                     mean_pairs(rigidity.result, *rigidity.mask, s),
                     mean_pairs(*rigidity.masked, *rigidity.mask, s)});
   }

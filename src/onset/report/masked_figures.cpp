@@ -181,15 +181,15 @@ Figure masked_heads_figure(const MaskedFiguresInput& input) {
       .kind = "heads",
       .see = answer + "." + begins_words(input),
       .read =
-          "Each cell is a head, its colour the mean attention that later queries give the first "
-          "token. The buttons show it without the mask, with it, and the difference: in that one "
-          "a colour of either side is a head that the mask changes.",
+          "Each cell is a head. Its colour is what the mask adds to the mean attention that later "
+          "queries give the first token, or takes from it; the buttons show that attention without "
+          "the mask and with it.",
       .alt = answer + ".",
       .data = {{"views",
-                {view("Unmasked", "alpha", false, rounded(unmasked.head_alpha, share_decimals)),
-                 view("Masked", "alpha", false, rounded(masked.head_alpha, share_decimals)),
-                 view("Masked less unmasked", "difference", true,
-                      difference_of(unmasked.head_alpha, masked.head_alpha))}},
+                {view("Masked less unmasked", "difference", true,
+                      difference_of(unmasked.head_alpha, masked.head_alpha)),
+                 view("Unmasked", "alpha", false, rounded(unmasked.head_alpha, share_decimals)),
+                 view("Masked", "alpha", false, rounded(masked.head_alpha, share_decimals))}},
                {"threshold", input.sinks->options.threshold},
                {"windows", input.windows}}};
   mark_massive_layers(figure.data, input.unmasked.me_layer, input.unmasked.last_massive_layer);
