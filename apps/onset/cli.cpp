@@ -94,6 +94,15 @@ void CommandLine::text(std::string& field, const std::string& names, std::string
             [&field](const std::string& given) { field = given; });
 }
 
+void CommandLine::filled_text(std::string& field, const std::string& names, std::string value,
+                              std::string help, std::string hint) {
+  add_value(names, {"", std::move(value), std::move(help), field}, false,
+            [&field, name = long_name(names), hint = std::move(hint)](const std::string& given) {
+              if (trim(given).empty()) throw usage_error(name + ": the value is empty", hint);
+              field = given;
+            });
+}
+
 void CommandLine::path(std::string& field, const std::string& names, std::string value,
                        std::string help) {
   add_value(names, {"", std::move(value), std::move(help), field}, false,

@@ -51,7 +51,10 @@ class CommandLine {
 
   void toggle(bool& field, const std::string& names, std::string help);
   void text(std::string& field, const std::string& names, std::string value, std::string help);
-  // A text that must not be empty.
+  // A text that must not be empty; `hint` says what it may be.
+  void filled_text(std::string& field, const std::string& names, std::string value,
+                   std::string help, std::string hint);
+  // The name of a file or folder, which must not be empty.
   void path(std::string& field, const std::string& names, std::string value, std::string help);
   // May be given several times; each takes exactly one value.
   void texts(std::vector<std::string>& field, const std::string& names, std::string value,

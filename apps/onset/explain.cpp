@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -24,6 +25,11 @@
 
 namespace onset::app {
 namespace {
+
+const std::vector<std::string> part_names{"norm", "ffn", "factorial", "fall", "vocabulary", "dose"};
+constexpr std::array part_fields{&ExplainParts::norm,       &ExplainParts::ffn,
+                                 &ExplainParts::factorial,  &ExplainParts::fall,
+                                 &ExplainParts::vocabulary, &ExplainParts::dose};
 
 struct ExplainVerbOptions {
   std::vector<std::string> layer;
@@ -49,8 +55,9 @@ void ExplainVerbOptions::declare(CommandLine& line) {
   line.texts(dims, "--dim", "D",
              "this dim of the hidden state; may be given several times; without it, those that are "
              "massive there");
-  line.text(only, "--only", "PARTS",
-            "these parts only, separated by commas: norm, ffn, factorial, fall, vocabulary, dose");
+  line.filled_text(only, "--only", "PARTS",
+                   str_cat("these parts only, separated by commas: ", join(part_names, ", ")),
+                   "parts: " + join(part_names, ", "));
   line.integer(top, "--top", "N", "neurons listed for an entry (JSON)", 1, 100000);
   text.declare(line);
   line.group("Detection");
@@ -79,16 +86,12 @@ void ExplainVerbOptions::declare(CommandLine& line) {
       "docs/explain.md.");
 }
 
-constexpr std::array part_fields{&ExplainParts::norm,       &ExplainParts::ffn,
-                                 &ExplainParts::factorial,  &ExplainParts::fall,
-                                 &ExplainParts::vocabulary, &ExplainParts::dose};
-
 ExplainParts parse_parts(const std::string& only) {
   if (only.empty()) return {};
   ExplainParts parts;
   for (const auto field : part_fields) parts.*field = false;
-  const std::vector<std::string> names{"norm", "ffn", "factorial", "fall", "vocabulary", "dose"};
-  for (const auto part : parse_part_names("--only", only, names)) parts.*part_fields[part] = true;
+  for (const auto part : parse_part_names("--only", only, part_names))
+    parts.*part_fields[part] = true;
   return parts;
 }
 
@@ -111,9 +114,23 @@ ExplainOptions library_options(const ExplainVerbOptions& options) {
   return result;
 }
 
+// Of a model that makes one wait for the experiments, before they begin.
+void note_long_work(const ExplainParts& parts, const Model& model, Console& console) {
+  constexpr std::int64_t quick = 50'000'000;  // parameters: seconds
+  if (!parts.factorial && !parts.vocabulary && !parts.dose) return;
+  const auto parameters = parameter_count(model.checkpoint());
+  if (parameters < quick) return;
+  console.note(
+      str_cat("the vocabulary and the experiments take about a minute for 135 million "
+              "parameters on 2 cores; this model has ",
+              std::llround(static_cast<double>(parameters) / 1e6),
+              " million, and a longer text takes longer"));
+}
+
 Explanation explain_model(const std::string& path, const std::vector<PromptSource>& sources,
                           const ExplainVerbOptions& options, const ExplainOptions& wanted,
-                          const Log& log) {
+                          Console& console) {
+  const Log log = console.log();
   // Many passes: what a computation needs converted is kept.
   const auto model = Model::open(
       path, {.compute = options.compute.compute, .residency = Residency::resident}, log);
@@ -135,6 +152,7 @@ Explanation explain_model(const std::string& path, const std::vector<PromptSourc
   if (wanted.parts.factorial || wanted.parts.dose) {
     text = experiment_text_of(options.text, model, encoder, log, explanation);
   }
+  note_long_work(wanted.parts, model, console);
   explanation.result = explain(model, explanation.scan, target, text, wanted, log);
   if (explanation.mask) explain_under_mask(model, text, wanted, log, explanation);
   name_vocabulary(encoder, explanation);
@@ -166,15 +184,7 @@ int run_explain(const Invocation& invocation) {
   keep_freed_memory();
   set_threads(options.compute.thread_count());
   std::optional<Console> console(std::in_place, options.output.quiet);
-  const auto& parts = wanted.parts;
-  if (parts.factorial || parts.vocabulary || parts.dose) {
-    const std::int64_t count = int{parts.norm} + int{parts.ffn} + int{parts.factorial} +
-                               int{parts.fall} + int{parts.vocabulary} + int{parts.dose};
-    console->note(str_cat(counted(count, "part"),
-                          "; the vocabulary and the experiments take about a minute on 2 cores for "
-                          "135 million parameters, and more with the model's size"));
-  }
-  const auto explanation = explain_model(path, sources, options, wanted, console->log());
+  const auto explanation = explain_model(path, sources, options, wanted, *console);
   console.reset();
   if (options.output.json) {
     OrderedJson run = run_json(invocation);

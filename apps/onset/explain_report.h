@@ -15,6 +15,9 @@
 
 namespace onset::app {
 
+// Tokens of a sample that sinks are measured in, BOS included, where the text has as many.
+inline constexpr std::int64_t sink_sample_length = 64;
+
 // The text of the experiments.
 struct TextUsed {
   std::string source;  // a path, "built-in sample" or "--text-ids"

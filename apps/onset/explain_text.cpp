@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "explain_words_parts.h"
 #include "onset/base/error.h"
 #include "onset/base/strings.h"
 #include "onset/model/model.h"
@@ -14,7 +15,6 @@
 namespace onset::app {
 namespace {
 
-constexpr std::int64_t sink_sample_length = 64;
 constexpr std::int64_t most_sink_samples = 8;
 
 }  // namespace
@@ -22,7 +22,8 @@ constexpr std::int64_t most_sink_samples = 8;
 void ExperimentTextOptions::declare(CommandLine& line) {
   line.group("The text of the experiments");
   line.path(file, "--text", "FILE", "a text file; without it, a built-in sample");
-  line.text(ids, "--text-ids", "1,5,9", "the text as token ids, without BOS");
+  line.filled_text(ids, "--text-ids", "1,5,9", "the text as token ids, without BOS",
+                   "for example --text-ids 1,5,9");
   line.integer(tokens, "--text-tokens", "N", "use its first N tokens; 0 is all", 0, INT64_MAX);
   line.integer(window, "--window", "N",
                "tokens of a window in which the perplexity is measured, BOS included", 2, 1 << 20);
@@ -81,6 +82,7 @@ std::optional<ExperimentText> experiment_text_of(const ExperimentTextOptions& op
   auto text = experiment_text(std::move(ids), used.windows, length, most_sink_samples);
   used.sample_length = length;
   used.samples = std::ssize(text.samples);
+  if (const auto words = short_text_words(used); !words.empty()) log.warning(words);
   explanation.text = used;
   return text;
 }
@@ -127,6 +129,9 @@ std::vector<std::size_t> parse_part_names(const std::string& option, const std::
   std::vector<std::size_t> parts;
   for (const auto& part : split(given, ',')) {
     const auto name = std::string(trim(part));
+    if (name.empty()) {
+      throw usage_error(option + ": an empty name between commas", "parts: " + join(known, ", "));
+    }
     const auto found = std::find(known.begin(), known.end(), name);
     if (found == known.end()) {
       const auto near = nearest(name, known, 1);

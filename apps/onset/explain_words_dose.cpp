@@ -223,6 +223,10 @@ std::vector<std::string> dose_words(const Explanation& explanation) {
   }
   add(dose_verdict(found));
   add(perplexity_apart(found));
+  if (explanation.text) {
+    const auto too_short = short_text_words(*explanation.text);
+    if (!too_short.empty()) add("Note: " + too_short + ".");
+  }
   add("This holds for the text, the heads' threshold and the model as trained: another training "
       "may "
       "make sinks without such entries, and what the perplexity is lost for is not shown.");

@@ -19,6 +19,15 @@ std::string text_words(const TextUsed& used, const TextStyle& style) {
                  counted(used.samples, "sample"), " of ", used.sample_length);
 }
 
+std::string short_text_words(const TextUsed& used) {
+  if (used.tokens >= sink_sample_length) return "";
+  return str_cat("the text of the experiments has ", counted(used.tokens, "token"),
+                 ": the perplexity of so few hangs on single words, and where ", used.sample_length,
+                 " tokens are all there is to look at, attention to the first is no sink in the "
+                 "usual sense (samples of ",
+                 sink_sample_length, " tokens); a text of hundreds of tokens says more");
+}
+
 std::string ranges(const std::vector<std::int64_t>& numbers) {
   std::string text;
   for (std::size_t begin = 0; begin < numbers.size();) {

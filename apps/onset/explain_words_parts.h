@@ -17,6 +17,8 @@ namespace onset::app {
                                       const TextStyle& style);
 // "built-in sample, 512 tokens of it; perplexity in windows of 512 without BOS, sinks in ..".
 [[nodiscard]] std::string text_words(const TextUsed& used, const TextStyle& style);
+// What a text shorter than a sample of 64 tokens cannot say; "" for a longer one.
+[[nodiscard]] std::string short_text_words(const TextUsed& used);
 // "massive " where the explained entry is massive, else nothing: "the massive token", "the token".
 [[nodiscard]] std::string massive_word(const Explanation& explanation);
 // "12 to 15, 20" of ascending numbers.

@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::size_t buffer_bytes = 1U << 16U;
 constexpr auto progress_interval = std::chrono::milliseconds(100);
+constexpr auto progress_line_interval = std::chrono::seconds(60);
 
 // All of `text`, or the errno of what stopped it.
 int write_all(int fd, std::string_view text) {
@@ -106,10 +107,10 @@ void ResultWriter::finish() {
   if (file_) file_->commit();
 }
 
-Console::Console(bool quiet)
-    : quiet_(quiet), shows_progress_(!quiet && ::isatty(STDERR_FILENO) == 1) {
+Console::Console(bool quiet) : quiet_(quiet), terminal_(::isatty(STDERR_FILENO) == 1) {
   // Work that ends before the first update shows no progress at all.
-  next_update_ = std::chrono::steady_clock::now() + 3 * progress_interval;
+  next_update_ = std::chrono::steady_clock::now();
+  next_update_ += terminal_ ? 3 * progress_interval : progress_line_interval;
 }
 
 Console::~Console() { erase(); }
@@ -132,11 +133,17 @@ void Console::note(const std::string& message) {
 }
 
 void Console::progress(const std::string& what, std::int64_t done, std::int64_t total) {
-  if (!shows_progress_) return;
+  if (quiet_) return;
   const auto now = std::chrono::steady_clock::now();
   if (now < next_update_) return;
+  const std::string line =
+      total > 0 ? str_cat(what, " ", done, "/", total) : str_cat(what, " ", done);
+  if (!terminal_) {
+    next_update_ = now + progress_line_interval;
+    note(line);
+    return;
+  }
   next_update_ = now + progress_interval;
-  std::string line = total > 0 ? str_cat(what, " ", done, "/", total) : str_cat(what, " ", done);
   write_error_text("\r\x1b[K" + fit(printable(line, utf8_locale()), 79, utf8_locale()));
   line_shown_ = true;
 }

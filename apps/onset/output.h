@@ -38,8 +38,9 @@ class ResultWriter {
   std::string buffer_;
 };
 
-// Standard error: warnings as lines, progress as one line that is erased again, shown on a terminal
-// only. Quiet leaves out progress and notes and keeps warnings.
+// Standard error: warnings as lines, progress on a terminal as one line that is erased again, into
+// a file or pipe as a line a minute: the log of a long job shows where it is, that of a short one
+// stays empty. Quiet leaves out progress and notes and keeps warnings.
 class Console {
  public:
   explicit Console(bool quiet);
@@ -57,7 +58,7 @@ class Console {
 
  private:
   bool quiet_;
-  bool shows_progress_;
+  bool terminal_;
   bool line_shown_ = false;
   std::chrono::steady_clock::time_point next_update_;
 };

@@ -40,10 +40,11 @@ struct ReportVerbOptions {
 
 void ReportVerbOptions::declare(CommandLine& line) {
   line.group("What is in it");
-  line.text(only, "--only", "PARTS",
-            "beside the scan these parts only, separated by commas: norm, ffn, factorial, fall, "
-            "vocabulary, dose, rigidity, sinks");
-  line.text(skip, "--skip", "PARTS", "all but these parts");
+  const std::string parts = join(report_part_names(), ", ");
+  line.filled_text(only, "--only", "PARTS",
+                   "beside the scan these parts only, separated by commas: " + parts,
+                   "parts: " + parts);
+  line.filled_text(skip, "--skip", "PARTS", "all but these parts", "parts: " + parts);
   line.group("Detection");
   line.number(report.scan.min_abs, "--min-abs", "X", "a massive entry is above this");
   line.number(report.scan.min_ratio, "--min-ratio", "X",

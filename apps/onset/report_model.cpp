@@ -15,7 +15,6 @@
 namespace onset::app {
 namespace {
 
-constexpr std::int64_t sink_length = 64;
 constexpr std::size_t most_sink_samples = 16;
 
 struct Part {
@@ -113,7 +112,7 @@ SinkSamples sink_samples(const ReportOptions& options, PromptEncoder& encoder) {
   samples.bos = encoder.text_bos();
   samples.text_tokens = std::ssize(ids);
   const auto length =
-      std::min<std::int64_t>(sink_length, samples.text_tokens + (samples.bos ? 1 : 0));
+      std::min<std::int64_t>(sink_sample_length, samples.text_tokens + (samples.bos ? 1 : 0));
   require_input(length >= 2, "the text has too few tokens for a sample");
   samples.ids = cut_samples(ids, length, 0, samples.bos);
   samples.text_samples = std::ssize(samples.ids);
@@ -166,12 +165,17 @@ bool ReportParts::any_explain() const {
          explain.dose;
 }
 
+std::vector<std::string> report_part_names() {
+  std::vector<std::string> names;
+  for (const auto& part : part_table()) names.emplace_back(part.name);
+  return names;
+}
+
 ReportParts parse_report_parts(const std::string& only, const std::string& skip) {
   if (!only.empty() && !skip.empty()) {
     throw usage_error("--only and --skip exclude each other", "leave one of them out");
   }
-  std::vector<std::string> names;
-  for (const auto& part : part_table()) names.emplace_back(part.name);
+  const auto names = report_part_names();
   ReportParts parts;
   if (!only.empty()) {
     for (const auto& part : part_table()) part.of(parts) = false;

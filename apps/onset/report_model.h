@@ -25,6 +25,8 @@ struct ReportParts {
   [[nodiscard]] bool any_explain() const;
 };
 
+[[nodiscard]] std::vector<std::string> report_part_names();
+
 // "norm,sinks" for --only and --skip. Usage errors for unknown names and for both at once.
 [[nodiscard]] ReportParts parse_report_parts(const std::string& only, const std::string& skip);
 

@@ -84,5 +84,25 @@ TEST_F(ExplainedToy, ATokenBeyondTheTextIsNotDosed) {
       << outcome.error;
 }
 
+TEST_F(ExplainedToy, AnEmptyListIsRefused) {
+  expect_refusal(explain({"--only", ""}), 2, "parts: norm, ffn, factorial, fall, vocabulary, dose");
+  expect_refusal(explain({"--only", "norm,"}), 2, "empty name");
+  expect_refusal(explain({"--text-ids", ""}), 2, "--text-ids");
+}
+
+TEST_F(ExplainedToy, ATextOfTwoTokensIsSaidToShowNothing) {
+  const auto outcome = explain({"--only", "dose", "--text-ids", "3,4"});
+  ASSERT_EQ(outcome.code, 0) << outcome.error;
+  EXPECT_NE(outcome.error.find("the text of the experiments has 2 tokens"), std::string::npos)
+      << outcome.error;
+  EXPECT_NE(outcome.out.find("Note: the text of the experiments has 2 tokens"), std::string::npos)
+      << outcome.out;
+  std::string ids = "1";
+  for (int i = 1; i < 64; ++i) ids += str_cat(",", i % 30);
+  const auto enough = explain({"--only", "dose", "--text-ids", ids});
+  ASSERT_EQ(enough.code, 0) << enough.error;
+  EXPECT_EQ(enough.error, "") << "no note of a long wait for a model of a few parameters either";
+}
+
 }  // namespace
 }  // namespace onset::testing

@@ -116,6 +116,10 @@ TEST(ReportVerb, WrongUseIsRefused) {
   expect_refusal(run_onset(call("llama_me", {"-o", page, "--only", "nrm"})), 2, "norm");
   expect_refusal(run_onset(call("llama_me", {"-o", page, "--only", "norm", "--skip", "ffn"})), 2,
                  "exclude each other");
+  for (const auto* option : {"--only", "--skip"}) {
+    expect_refusal(run_onset(call("llama_me", {"-o", page, option, ""})), 2,
+                   "parts: norm, ffn, factorial, fall, vocabulary, dose, rigidity, sinks");
+  }
   expect_refusal(run_onset(call("llama_me", {"-o", page, "--data", page})), 2, "same file");
   expect_refusal(run_onset(call("llama_me", {"-o", "none.html", "--data", "./none.html"})), 2,
                  "same file");

@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "onset/base/error.h"
 #include "onset/massive/key_meter.h"
 #include "onset/model/hooks.h"
 #include "onset/model/model.h"
@@ -45,16 +46,19 @@ class NormMeter {
 };
 
 DoseCondition run_condition(const Model& model, const DoseQuestion& question, std::string name,
-                            std::optional<double> dose, const Installer& install) {
+                            std::optional<double> dose, const Installer& install, const Log& log) {
   DoseCondition condition;
   condition.name = std::move(name);
   condition.dose = dose;
   const KeyMeter keys(model.config().layer_count(), question.sinks.key);
   const NormMeter norms(question.sinks.key);
-  condition.text = measure_text(model, question.text, question.sinks, install, [&](Hooks& hooks) {
-    keys.observe(hooks);
-    norms.observe(hooks, question.entries.layer);
-  });
+  condition.text = measure_text(
+      model, question.text, question.sinks, install,
+      [&](Hooks& hooks) {
+        keys.observe(hooks);
+        norms.observe(hooks, question.entries.layer);
+      },
+      log);
   condition.keys = keys.readings();
   condition.state_norm = norms.own();
   condition.others_state_norm = norms.others();
@@ -83,8 +87,10 @@ DoseResult run_doses(const Model& model, const DoseQuestion& question, const Log
                     .conditions = {}};
   const auto total = std::ssize(question.doses) + 4;
   const auto add = [&](std::string name, std::optional<double> dose, const Installer& install) {
-    result.conditions.push_back(
-        run_condition(model, question, std::move(name), dose, behind(interventions, install)));
+    const auto steps =
+        steps_within(log, str_cat("doses ", std::ssize(result.conditions) + 1, "/", total));
+    result.conditions.push_back(run_condition(model, question, std::move(name), dose,
+                                              behind(interventions, install), steps));
     log.step("doses", std::ssize(result.conditions), total);
   };
   for (const double dose : question.doses) {

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
+#include "onset/base/error.h"
 #include "onset/model/batches.h"
 #include "onset/model/decoder.h"
 
@@ -35,14 +37,23 @@ ExperimentText experiment_text(std::vector<std::int64_t> ids, const WindowOption
   return text;
 }
 
+Log steps_within(const Log& log, std::string part) {
+  if (!log.progress) return log;
+  return {.warn = log.warn,
+          .progress = [progress = log.progress, part = std::move(part)](
+                          const std::string& what, std::int64_t done, std::int64_t total) {
+            progress(str_cat(part, ", ", what), done, total);
+          }};
+}
+
 TextMeasure measure_text(const Model& model, const ExperimentText& text, const SinkOptions& sinks,
-                         const Installer& install, const Installer& also) {
+                         const Installer& install, const Installer& also, const Log& log) {
   const c10::InferenceMode inference;
   TextMeasure result;
   const std::int64_t layers = model.config().layer_count();
   Hooks scoring(layers);
   install(scoring);
-  const TextScore score = score_text(model, text.ids, text.windows, &scoring);
+  const TextScore score = score_text(model, text.ids, text.windows, &scoring, log);
   result.perplexity = score.perplexity();
   result.scored_tokens = score.scored_tokens;
 

@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "onset/base/log.h"
@@ -41,10 +42,13 @@ struct TextMeasure {
   SinkSummary sinks;
 };
 
+// The steps of one part of a longer work: "windows" of `part` "doses 2/8" is "doses 2/8, windows".
+[[nodiscard]] Log steps_within(const Log& log, std::string part);
+
 // `also` sees the passes over the samples too.
 [[nodiscard]] TextMeasure measure_text(const Model& model, const ExperimentText& text,
                                        const SinkOptions& sinks, const Installer& install,
-                                       const Installer& also = {});
+                                       const Installer& also = {}, const Log& log = {});
 
 // The sink rate of the layers behind that one: the mean over those that have a rate; NaN without.
 [[nodiscard]] double sinks_behind(const SinkSummary& sinks, std::int64_t layer);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <memory>
 
+#include "onset/base/error.h"
 #include "onset/model/decoder.h"
 #include "onset/model/layers.h"
 
@@ -86,7 +87,7 @@ double mean_log(const std::vector<double>& values) {
 }
 
 FactorialCell run_cell(const Model& model, const FactorialQuestion& question, double a,
-                       FfnChange ffn, const Hooks* interventions) {
+                       FfnChange ffn, const Hooks* interventions, const Log& log) {
   const Installer install =
       behind(interventions, factorial_cell(model, question.layer, a, ffn, question.cap));
   FactorialCell cell;
@@ -110,7 +111,8 @@ FactorialCell run_cell(const Model& model, const FactorialQuestion& question, do
   cell.at_layer = cell.by_layer[at];
   cell.of_token = std::exp(mean_log(of_token));
   cell.later = later.empty() ? std::nan("") : std::exp(mean_log(later));
-  if (question.text) cell.text = measure_text(model, *question.text, question.sinks, install);
+  if (question.text)
+    cell.text = measure_text(model, *question.text, question.sinks, install, {}, log);
   return cell;
 }
 
@@ -171,7 +173,9 @@ FactorialResult run_factorial(const Model& model, const FactorialQuestion& quest
   const auto total = std::ssize(levels) * std::ssize(changes);
   for (const double a : levels) {
     for (const FfnChange change : changes) {
-      result.cells.push_back(run_cell(model, question, a, change, interventions));
+      const auto steps =
+          steps_within(log, str_cat("factorial cells ", std::ssize(result.cells) + 1, "/", total));
+      result.cells.push_back(run_cell(model, question, a, change, interventions, steps));
       log.step("factorial cells", std::ssize(result.cells), total);
     }
   }
