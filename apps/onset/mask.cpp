@@ -247,6 +247,7 @@ int run_make(const Invocation& invocation) {
   file.write(json_document(mask_json(spec)));
   file.finish();
   print_effect(invocation, options, spec, effect);
+  if (spec.gamma == 0) console.warn("--gamma 0: the mask changes nothing");
   console.note(str_cat("mask written to ", options.output));
   return 0;
 }

@@ -51,6 +51,7 @@ std::optional<MaskSpec> mask_for(const MaskFileOptions& options, const Model& mo
   options.check();
   if (!options.given()) return std::nullopt;
   auto spec = read_mask(options.path);
+  if (spec.gamma == 0) log.warning(options.path + ": gamma is 0, so that the mask changes nothing");
   const auto fit = check_mask(spec, model, options.path);
   if (fit.same_gains) return spec;
   const auto difference =

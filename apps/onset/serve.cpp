@@ -41,6 +41,7 @@ struct ServeVerbOptions {
   std::int64_t context = 0;
   std::int64_t prefix_cache = 256;
   std::int64_t max_body = 8;
+  std::int64_t max_connections = 1024;
   std::int64_t time_limit = 600;
   bool quiet = false;
   MaskFileOptions mask;
@@ -78,6 +79,8 @@ void ServeVerbOptions::declare(CommandLine& line) {
               "text there");
   line.group("Limits");
   line.integer(max_body, "--max-body", "MIB", "the largest request", 1, 4096);
+  line.integer(max_connections, "--max-connections", "N",
+               "connections at a time; one more is refused with status 503", 1, 1 << 16);
   line.integer(time_limit, "--timeout", "SECONDS", "the longest time for an answer; 0: no limit", 0,
                INT32_MAX);
   mask.declare(line);
@@ -184,6 +187,7 @@ int run_serve(const Invocation& invocation) {
   HttpServer server({.host = options.host,
                      .port = static_cast<int>(options.port),
                      .max_body_bytes = static_cast<std::size_t>(options.max_body) << 20U,
+                     .max_connections = static_cast<std::size_t>(options.max_connections),
                      .post_paths = Service::post_paths()},
                     service);
   console.note(str_cat("model ", served.id, ", ",

@@ -2,6 +2,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
 
@@ -129,6 +130,68 @@ TEST(Load, WhatIsNoHttp) {
                                           "Connection: close\r\n"));
   EXPECT_NE(curl.find(" 200 "), std::string::npos) << curl;
   EXPECT_EQ(server.get("/health").status, 200);
+}
+
+// The head of a request has a size; each limit is kept by one below it and passed by one above.
+TEST(Load, HeadsBeyondTheLimits) {
+  ToyServerOptions options;
+  options.http.read_timeout = std::chrono::seconds(1);
+  ToyServer server(options);
+  const auto request = [&](const std::string& headers) {
+    return server.raw("GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n" + headers +
+                      "\r\n");
+  };
+  const auto many = [](int count, std::size_t bytes) {
+    std::string headers;
+    for (int i = 0; i < count; ++i)
+      headers += str_cat("X-", i, ": ", std::string(bytes, 'a'), "\r\n");
+    return headers;
+  };
+  for (const auto& fits : {many(98, 1), many(1, 8000), many(4, 7500)}) {
+    EXPECT_NE(request(fits).find(" 200 "), std::string::npos) << fits.size();
+  }
+  for (const auto& headers :
+       {many(99, 1), many(100000, 1), many(1, 8192), many(1, 100000), many(5, 7500)}) {
+    const auto reply = request(headers);
+    EXPECT_TRUE(reply.starts_with("HTTP/1.1 431 ")) << headers.size() << " " << reply;
+    EXPECT_NE(reply.find("100 headers"), std::string::npos) << reply;
+  }
+  // One that ends before it is known what it asks for.
+  const auto address = server.raw(str_cat("GET /", std::string(100000, 'a')));
+  EXPECT_TRUE(address.starts_with("HTTP/1.1 431 ")) << address;
+  const auto late = server.raw("GET /hea");
+  EXPECT_TRUE(late.starts_with("HTTP/1.1 408 ")) << late;
+  // The limits are those of a head, and hold for each request of a connection anew.
+  const std::string large =
+      post_bytes(path, R"({"prompt": ")" + std::string(60000, 'a') + R"(", "max_tokens": 1})");
+  const auto twice = server.raw(large + large);
+  std::size_t answered = 0;
+  for (std::size_t at = 0; (at = twice.find("HTTP/1.1 200 ", at)) != std::string::npos; ++at)
+    ++answered;
+  EXPECT_EQ(answered, 2U) << twice.substr(0, 300);
+  for (const auto* hosts : {"", "Host: localhost\r\nHost: localhost\r\n"}) {
+    const auto reply = server.raw(str_cat("GET /health HTTP/1.1\r\n", hosts, "\r\n"));
+    EXPECT_TRUE(reply.starts_with("HTTP/1.1 400 ")) << hosts << reply;
+  }
+  EXPECT_EQ(server.get("/health").status, 200);
+}
+
+TEST(Load, ConnectionsBeyondTheLimitAreRefused) {
+  ToyServerOptions options;
+  options.http.max_connections = 2;
+  ToyServer server(options);
+  const int first = server.connect();
+  const int second = server.connect();
+  const auto reply = server.raw("GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  EXPECT_TRUE(reply.starts_with("HTTP/1.1 503 ")) << reply;
+  EXPECT_NE(reply.find("Retry-After: 1"), std::string::npos) << reply;
+  const auto begin = std::min(reply.find("\r\n\r\n"), reply.size() - 4) + 4;
+  EXPECT_NE(Json::parse(reply.substr(begin))["error"]["message"].get<std::string>().find(
+                "as many connections as it takes (2)"),
+            std::string::npos);
+  ::close(second);
+  EXPECT_TRUE(eventually([&] { return server.get("/health").status == 200; }));
+  ::close(first);
 }
 
 // Where a body ends must be beyond doubt, and what can never be read is not waited for.

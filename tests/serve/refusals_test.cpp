@@ -55,6 +55,7 @@ TEST(Refusals, WrongTypesAndRangesNameTheField) {
       {{{"prompt", "a"}, {"wemask", "maybe"}}, "wemask"},
       {{{"prompt", "a"}, {"wemask", true}}, "wemask"},
       {{{"prompt", "a"}, {"wemask", {{"k", 0}, {"from_layer", 0}}}}, "wemask"},
+      {{{"prompt", "a"}, {"wemask", {{"gamma", 0}}}}, "wemask.gamma"},
       {{{"prompt", "a"}, {"wemask", {{"kk", 1}}}}, "wemask.kk"},
       {{{"prompt", "a"}, {"wemask", {{"dims", {{"0", {1}}}}}}}, "wemask.dims"},
       {{{"prompt", "a"}, {"wemask", {{"criterion", "given"}, {"dims", {{"00", {1}}}}}}},

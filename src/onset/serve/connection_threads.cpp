@@ -6,7 +6,15 @@
 namespace onset {
 
 void ConnectionThreads::enqueue(std::function<void()> task) {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
+  if (open_ >= most_) {
+    lock.unlock();
+    overloaded_(true);
+    task();
+    overloaded_(false);
+    return;
+  }
+  ++open_;
   tasks_.push_back(std::move(task));
   if (tasks_.size() > idle_ && threads_.size() < most_) {
     try {
@@ -31,6 +39,7 @@ void ConnectionThreads::work() {
     lock.unlock();
     task();
     lock.lock();
+    --open_;
   }
 }
 

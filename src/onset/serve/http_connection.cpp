@@ -49,17 +49,21 @@ bool HttpConnection::wait_for_request(std::chrono::seconds patience,
 
 void HttpConnection::begin_request() {
   received_ = end_ - begin_;
-  exceeded_ = timed_out_ = false;
+  exceeded_ = head_exceeded_ = timed_out_ = replied_ = false;
+  in_head_ = true;
+  head_bytes_ = head_lines_ = line_bytes_ = 0;
   deadline_ = Clock::now() + limits_.read_timeout;
 }
 
-void HttpConnection::drain() const {
+void HttpConnection::drain(std::chrono::milliseconds patience) const {
   ::shutdown(socket_, SHUT_WR);
   std::array<char, 16384> waste{};
-  const auto until = Clock::now() + std::chrono::seconds(1);
-  while (Clock::now() < until && wait_for(socket_, POLLIN, std::chrono::milliseconds(100)) != 0) {
+  const auto until = Clock::now() + patience;
+  const auto step = std::min(patience, std::chrono::milliseconds(100));
+  do {
+    if (wait_for(socket_, POLLIN, step) == 0) return;
     if (::recv(socket_, waste.data(), waste.size(), MSG_DONTWAIT) <= 0) return;
-  }
+  } while (Clock::now() < until);
 }
 
 bool HttpConnection::client_is_there() const {
@@ -100,7 +104,32 @@ ssize_t HttpConnection::read(char* ptr, std::size_t size) {
   const std::size_t count = std::min(size, end_ - begin_);
   std::memcpy(ptr, buffer_.data() + begin_, count);
   begin_ += count;
+  if (in_head_ && !follow_head(ptr, count)) {
+    head_exceeded_ = closing_ = true;
+    return -1;
+  }
   return static_cast<ssize_t>(count);
+}
+
+bool HttpConnection::follow_head(const char* ptr, std::size_t size) {
+  for (std::size_t i = 0; i < size && in_head_; ++i) {
+    ++head_bytes_;
+    ++line_bytes_;
+    if (ptr[i] == '\n') {
+      // A line of its break alone ends the head, once there is one to end.
+      in_head_ = head_lines_ == 0 || line_bytes_ != 2 || last_byte_ != '\r';
+      ++head_lines_;
+      line_bytes_ = 0;
+    }
+    last_byte_ = ptr[i];
+    // httplib itself says so of a request's line that is too long.
+    const bool header_is_long = head_lines_ > 0 && line_bytes_ > limits_.header_bytes;
+    if (header_is_long || head_bytes_ > limits_.head_bytes ||
+        (in_head_ && head_lines_ > limits_.head_lines)) {
+      return false;
+    }
+  }
+  return true;
 }
 
 ssize_t HttpConnection::write(const char* ptr, std::size_t size) {
@@ -109,6 +138,7 @@ ssize_t HttpConnection::write(const char* ptr, std::size_t size) {
     const ssize_t count = ::send(socket_, ptr + done, size - done, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (count > 0) {
       done += static_cast<std::size_t>(count);
+      replied_ = true;
       continue;
     }
     const bool busy = count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);

@@ -21,6 +21,8 @@ namespace {
 // httplib's handlers get no way to the connection that they answer: it is noted for the thread that
 // serves it while it does.
 thread_local HttpConnection* current_connection = nullptr;
+// Whether the connection that this thread takes is one too many.
+thread_local bool is_overloaded = false;
 
 class CurrentConnection {
  public:
@@ -29,6 +31,17 @@ class CurrentConnection {
   CurrentConnection(const CurrentConnection&) = delete;
   CurrentConnection& operator=(const CurrentConnection&) = delete;
 };
+
+const char* reason_of(int status) {
+  switch (status) {
+    case 408:
+      return "Request Timeout";
+    case 431:
+      return "Request Header Fields Too Large";
+    default:
+      return "Service Unavailable";
+  }
+}
 
 // SO_REUSEPORT, which httplib sets, would let two servers share a port without a word.
 void set_socket_options(socket_t socket) {
@@ -49,8 +62,8 @@ HttpRequest as_request(const httplib::Request& request) {
 
 bool is_chunked(const httplib::Request& request) { return request.has_header("Transfer-Encoding"); }
 
-// Where a body ends must be beyond doubt: a proxy that sees another end would take what follows for
-// a request of its own. Empty where it is.
+// Where a body ends and which host is asked must be beyond doubt: a proxy that sees another end
+// would take what follows for a request of its own. Empty where they are.
 std::string framing_fault(const httplib::Request& request) {
   const auto [begin, end] = request.headers.equal_range("Content-Length");
   for (auto it = begin; it != end; ++it) {
@@ -61,6 +74,9 @@ std::string framing_fault(const httplib::Request& request) {
     if (!number) return "Content-Length is no number";
     if (length != begin->second) return "two values of Content-Length differ";
   }
+  const auto hosts = request.get_header_value_count("Host");
+  if (hosts > 1) return "Host is given twice";
+  if (hosts == 0 && request.version == "HTTP/1.1") return "Host is missing";
   if (!is_chunked(request)) return {};
   if (begin != end) return "a body has Content-Length or Transfer-Encoding, not both";
   auto coding = request.get_header_value("Transfer-Encoding");
@@ -97,7 +113,10 @@ void fill(httplib::Response& response, HttpReply reply) {
 struct HttpServer::Impl final : public httplib::Server {
   Impl(HttpServerOptions given, HttpHandler& answers)
       : options(std::move(given)), handler(answers) {
-    new_task_queue = [this] { return new ConnectionThreads(options.max_connections); };
+    new_task_queue = [this] {
+      return new ConnectionThreads(options.max_connections,
+                                   [](bool overloaded) { is_overloaded = overloaded; });
+    };
     set_tcp_nodelay(true);
     httplib::Server::set_socket_options(onset::set_socket_options);
     set_payload_max_length(options.max_body_bytes);
@@ -137,10 +156,14 @@ struct HttpServer::Impl final : public httplib::Server {
 
   // What httplib found wrong by itself.
   void explain(httplib::Response& response) {
-    if (current_connection->exceeded()) {
+    if (current_connection->head_exceeded()) {
+      fail(response, 431, head_is_too_large);
+    } else if (response.status == 414) {
+      fail(response, 414, "the address that is asked for is longer than 8192 bytes");
+    } else if (current_connection->exceeded()) {
       fail(response, 413, "the request is larger than the server takes");
     } else if (current_connection->timed_out()) {
-      fail(response, 408, "the request did not come to its end in time");
+      fail(response, 408, request_is_late);
     } else {
       fail(response, response.status, "the request is no valid HTTP");
     }
@@ -235,7 +258,38 @@ struct HttpServer::Impl final : public httplib::Server {
     }
   }
 
+  // A reply to what httplib gives none.
+  void reply_directly(HttpConnection& connection, int status, const std::string& message) {
+    const auto body = handler.error_body(status, message);
+    const auto bytes = str_cat(
+        "HTTP/1.1 ", status, " ", reason_of(status),
+        "\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: ", body.size(),
+        status == 503 ? "\r\nRetry-After: 1" : "", "\r\n\r\n", body);
+    connection.write(bytes.data(), bytes.size());
+    connection.close_after_reply();
+  }
+
+  // Takes no time: the thread that takes connections runs it.
+  bool refuse_connection(socket_t socket) {
+    HttpConnection connection(socket, {.write_timeout = std::chrono::seconds(0)});
+    reply_directly(connection, 503,
+                   str_cat("the server has as many connections as it takes (",
+                           options.max_connections, "): try again later"));
+    connection.drain(std::chrono::milliseconds(0));
+    ::shutdown(socket, SHUT_RDWR);
+    ::close(socket);
+    return true;
+  }
+
+  // A request that ended before httplib knew what it asks for.
+  void explain_silence(HttpConnection& connection) {
+    if (connection.has_replied()) return;
+    if (connection.head_exceeded()) reply_directly(connection, 431, head_is_too_large);
+    if (connection.timed_out()) reply_directly(connection, 408, request_is_late);
+  }
+
   bool process_and_close_socket(socket_t socket) override {
+    if (is_overloaded) return refuse_connection(socket);
     HttpConnection connection(socket, {.request_bytes = options.max_body_bytes + (64U << 10U),
                                        .read_timeout = options.read_timeout,
                                        .write_timeout = options.write_timeout});
@@ -244,14 +298,22 @@ struct HttpServer::Impl final : public httplib::Server {
     while (connection.wait_for_request(options.keep_alive, is_stopping)) {
       connection.begin_request();
       bool closed = false;
-      if (!process_request(connection, is_stopping(), closed, nullptr)) break;
+      if (!process_request(connection, is_stopping(), closed, nullptr)) {
+        explain_silence(connection);
+        break;
+      }
       if (closed || connection.is_closing()) break;
     }
-    if (connection.is_closing()) connection.drain();
+    if (connection.is_closing()) connection.drain(std::chrono::seconds(1));
     ::shutdown(socket, SHUT_RDWR);
     ::close(socket);
     return true;
   }
+
+  static constexpr const char* head_is_too_large =
+      "the request's head is larger than the server takes: 100 headers, 8192 bytes in each of "
+      "them, 32 KiB in all";
+  static constexpr const char* request_is_late = "the request did not come to its end in time";
 
   HttpServerOptions options;
   HttpHandler& handler;

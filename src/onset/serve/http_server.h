@@ -44,7 +44,7 @@ class HttpHandler {
   // Called on many threads at a time. Must not throw.
   [[nodiscard]] virtual HttpReply handle(const HttpRequest& request) = 0;
   // The body of an answer that the server itself gives: a request that is no HTTP, one that is too
-  // large (413), one that ends early.
+  // large (413, 414, 431), one that ends early, a connection too many (503).
   [[nodiscard]] virtual std::string error_body(int status, const std::string& message) = 0;
 };
 
@@ -52,7 +52,7 @@ struct HttpServerOptions {
   std::string host = "127.0.0.1";
   int port = 0;  // 0: any that is free
   std::size_t max_body_bytes = std::size_t{8} << 20;
-  std::size_t max_connections = 1024;  // more of them wait
+  std::size_t max_connections = 1024;  // one more is refused with 503
   // Paths that take a body, with POST.
   std::vector<std::string> post_paths = {};
   std::chrono::seconds read_timeout{30};   // for all of a request

@@ -110,6 +110,11 @@ MaskOptions read_options(const Json& field) {
     options.given = dims_of(*dims, fields.path_of("dims"));
   }
   options.gamma = fields.number("gamma", 0, 1).value_or(options.gamma);
+  if (options.gamma == 0) {
+    throw bad_field(
+        fields.path_of("gamma"),
+        str_cat(fields.path_of("gamma"), R"(: 0 masks nothing; "wemask": "off" says the same)"));
+  }
   options.k = fields.integer("k");
   options.rate = fields.number("rate", 0, 1);
   options.from_layer = fields.integer("from_layer");

@@ -151,7 +151,9 @@ HttpReply Service::handle(const HttpRequest& request) {
 }
 
 std::string Service::error_body(int status, const std::string& message) {
-  return text_of(ApiError(message, {.status = status}).json());
+  ApiError::Details details{.status = status};
+  if (status >= 500) details.type = "server_error";
+  return text_of(ApiError(message, details).json());
 }
 
 HttpReply Service::route(const HttpRequest& request) {

@@ -178,8 +178,8 @@ void check_ranges(const MaskSpec& spec, const std::string& where) {
   }
   require_input(spec.tokens != MaskTokens::massive || !spec.massive_dims.empty(), where,
                 ": tokens \"massive\" need massive_dims");
-  require_input(spec.tokens != MaskTokens::positions || !spec.positions.empty(), where,
-                ": tokens \"positions\" need positions");
+  require_input((spec.tokens == MaskTokens::positions) == !spec.positions.empty(), where,
+                ": positions are listed with tokens \"positions\", and with no others");
 }
 
 }  // namespace
