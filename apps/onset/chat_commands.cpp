@@ -1,5 +1,6 @@
 #include "chat_commands.h"
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 
@@ -7,6 +8,7 @@
 #include "onset/base/error.h"
 #include "onset/base/file.h"
 #include "onset/base/strings.h"
+#include "onset/wemask/mask_json.h"
 #include "text.h"
 
 namespace onset::app {
@@ -25,6 +27,8 @@ std::string mask_words(const MaskSpec& spec) {
                  " in layers ", spec.from_layer, " to ", spec.to_layer);
 }
 
+const char* name_of_answer(bool masked) { return masked ? "masked" : "unmasked"; }
+
 void need_mask(ChatState& state) {
   if (!state.session.mask()) state.session.set_mask(state.make_mask());
 }
@@ -33,6 +37,10 @@ std::string mask_command(std::string_view argument, ChatState& state) {
   const bool on = switched(argument, state.session.mask_on(), "/mask");
   if (on) need_mask(state);
   state.session.turn_mask(on);
+  if (state.both) {
+    return str_cat("both answers are given as before; the conversation goes on with the ",
+                   name_of_answer(on), " one (/both off gives that one alone)");
+  }
   return on ? str_cat("the mask is on: ", mask_words(*state.session.mask())) : "the mask is off";
 }
 
@@ -43,13 +51,16 @@ std::string both_command(std::string_view argument, ChatState& state) {
   if (!on) return "one answer from now on";
   return str_cat("two answers from now on, without and with the mask (",
                  mask_words(*state.session.mask()), "); the conversation goes on with the ",
-                 state.session.mask_on() ? "masked" : "unmasked", " one, /swap takes the other");
+                 name_of_answer(state.session.mask_on()), " one, /swap takes the other");
 }
 
 std::string swap_command(std::string_view /*argument*/, ChatState& state) {
   const auto masked = state.session.take_other_answer();
   if (!masked) throw usage_error("the last turn has no other answer", "/both gives two");
-  return str_cat("the conversation goes on with the ", *masked ? "masked" : "unmasked", " answer");
+  return str_cat("the conversation goes on with the ", name_of_answer(*masked),
+                 " answer of this turn; of the turns to come it keeps the ",
+                 name_of_answer(state.session.mask_on()), " one (/mask ",
+                 state.session.mask_on() ? "off" : "on", " changes that)");
 }
 
 std::string reset_command(std::string_view /*argument*/, ChatState& state) {
@@ -68,7 +79,13 @@ std::string save_command(std::string_view argument, ChatState& state) {
   if (std::filesystem::exists(path)) {
     throw usage_error(str_cat(quote(argument), " is there already"), "give another name");
   }
-  const OrderedJson row{{"messages", state.session.messages()}};
+  // Beside the messages, which answers were given under which mask; --jsonl reads past it.
+  const auto& mask = state.session.mask();
+  const auto& masked = state.session.masked_answers();
+  const bool any = std::find(masked.begin(), masked.end(), true) != masked.end();
+  const OrderedJson row{
+      {"messages", state.session.messages()},
+      {"onset", {{"masked_answers", masked}, {"wemask", any ? mask_json(*mask) : nullptr}}}};
   try {
     write_file_atomically(path,
                           row.dump(-1, ' ', false, OrderedJson::error_handler_t::replace) + "\n");

@@ -88,6 +88,7 @@ std::vector<ChatAnswer> ChatSession::answer(const std::string& said, bool both,
   const std::size_t kept = both && mask_on_ ? 1 : 0;
   answers[kept].kept = true;
   messages_.push_back({{"role", "assistant"}, {"content", answers[kept].text}});
+  masked_answers_.push_back(answers[kept].masked);
   other_answer_.reset();
   if (both) {
     other_answer_ = answers[1 - kept].text;
@@ -115,12 +116,14 @@ std::optional<bool> ChatSession::take_other_answer() {
   std::string text = content.get<std::string>();
   content = *other_answer_;
   other_answer_ = std::move(text);
+  masked_answers_.back() = other_is_masked_;
   return std::exchange(other_is_masked_, !other_is_masked_);
 }
 
 void ChatSession::reset() {
   const bool has_system = !messages_.empty() && messages_.front()["role"] == "system";
   messages_ = has_system ? OrderedJson::array({messages_.front()}) : OrderedJson::array();
+  masked_answers_.clear();
   other_answer_.reset();
   turns_ = 0;
 }

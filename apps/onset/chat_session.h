@@ -64,6 +64,8 @@ class ChatSession {
   [[nodiscard]] bool mask_on() const { return mask_on_; }
 
   [[nodiscard]] const OrderedJson& messages() const { return messages_; }
+  // Whether each of the assistant's messages was given under the mask.
+  [[nodiscard]] const std::vector<bool>& masked_answers() const { return masked_answers_; }
   [[nodiscard]] std::int64_t turns() const { return turns_; }  // of the user
   // Tokens of the conversation so far, as the next answer would see it.
   [[nodiscard]] std::int64_t tokens() const;
@@ -79,6 +81,7 @@ class ChatSession {
   Generator& generator_;
   Settings settings_;
   OrderedJson messages_ = OrderedJson::array();
+  std::vector<bool> masked_answers_;
   std::optional<std::string> other_answer_;
   bool other_is_masked_ = false;
   std::shared_ptr<const MaskSpec> mask_;

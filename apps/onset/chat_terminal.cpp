@@ -146,7 +146,7 @@ void ChatTerminal::show_progress() {
   ++shown_tokens_;
   if (quiet_ || Clock::now() < next_progress_) return;
   next_progress_ = Clock::now() + std::chrono::milliseconds(200);
-  write_error_text(str_cat("\r\033[Kanswering twice: ", shown_tokens_, " words so far"));
+  write_error_text(str_cat("\r\033[Kanswering twice: ", counted(shown_tokens_, "word"), " so far"));
 }
 
 void ChatTerminal::show(std::size_t answer, std::string_view text) {

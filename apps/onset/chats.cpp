@@ -33,15 +33,20 @@ void ChatWriter::check_markers(const Tokenizer& tokenizer, const std::string& te
                       one ? "no token" : "no tokens", ": the format is hardly the model's"));
 }
 
-std::string ChatWriter::write(const Tokenizer& tokenizer, const OrderedJson& messages,
-                              const ChatOptions& options, const Log& log) {
+ChatText ChatWriter::write(const Tokenizer& tokenizer, const OrderedJson& messages,
+                           const ChatOptions& options, const Log& log) {
   const auto& chosen = format(tokenizer, log);
   for (const auto& sentence : unread_chat_options(chosen, messages, options)) {
     if (said_.insert(sentence).second) log.warning(sentence);
   }
-  auto text = render_chat(chosen, messages, options);
-  check_markers(tokenizer, text, log);
-  return text;
+  auto chat = render_chat_text(chosen, messages, options);
+  check_markers(tokenizer, chat.text, log);
+  return chat;
+}
+
+std::vector<TokenId> ChatWriter::encode(const Tokenizer& tokenizer, const ChatText& chat,
+                                        bool parse_special) const {
+  return parse_special ? tokenizer.encode(chat.text) : encode_chat(*format_, tokenizer, chat);
 }
 
 std::optional<ChatFormat> choose_chat_format(const std::string& name, const Tokenizer& tokenizer,

@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "onset/base/json.h"
 #include "onset/base/log.h"
@@ -17,11 +18,15 @@ class ChatWriter {
   // An empty name takes the model's own format. A usage error for a name that is not known.
   explicit ChatWriter(const std::string& format_name);
 
-  // Warns, each thing once: of a template that may have been edited, of a named format's markers
-  // that the text holds and the tokenizer does not know, and of options that the format does not
-  // read.
-  [[nodiscard]] std::string write(const Tokenizer& tokenizer, const OrderedJson& messages,
-                                  const ChatOptions& options, const Log& log);
+  // The chat as text. Warns, each thing once: of a template that may have been edited, of a named
+  // format's markers that the text holds and the tokenizer does not know, and of options that the
+  // format does not read.
+  [[nodiscard]] ChatText write(const Tokenizer& tokenizer, const OrderedJson& messages,
+                               const ChatOptions& options, const Log& log);
+  // Its ids. What messages say is text, in which special tokens are found with `parse_special`
+  // alone; what the format writes around them is what it is.
+  [[nodiscard]] std::vector<TokenId> encode(const Tokenizer& tokenizer, const ChatText& chat,
+                                            bool parse_special) const;
 
  private:
   [[nodiscard]] const ChatFormat& format(const Tokenizer& tokenizer, const Log& log);

@@ -126,6 +126,30 @@ void CommandLine::number(double& field, const std::string& names, std::string va
             });
 }
 
+void CommandLine::number(std::optional<double>& field, const std::string& names, std::string value,
+                         std::string help) {
+  add_value(names, {"", std::move(value), std::move(help), ""}, false,
+            [&field, name = long_name(names)](const std::string& given) {
+              field = parse_number(name, given);
+            });
+}
+
+void CommandLine::signed_number(double& field, const std::string& names, std::string value,
+                                std::string help) {
+  add_value(names, {"", std::move(value), std::move(help), shortest(field)}, false,
+            [&field, name = long_name(names)](const std::string& given) {
+              field = parse_signed_number(name, given);
+            });
+}
+
+void CommandLine::integer(std::optional<std::int64_t>& field, const std::string& names,
+                          std::string value, std::string help, std::int64_t min, std::int64_t max) {
+  add_value(names, {"", std::move(value), std::move(help), ""}, false,
+            [&field, name = long_name(names), min, max](const std::string& given) {
+              field = parse_integer(name, given, min, max);
+            });
+}
+
 void CommandLine::integer(std::int64_t& field, const std::string& names, std::string value,
                           std::string help, std::int64_t min, std::int64_t max) {
   add_value(names, {"", std::move(value), std::move(help), str_cat(field)}, false,
@@ -266,7 +290,7 @@ std::string CommandLine::help() const {
   return result;
 }
 
-double parse_number(const std::string& option, std::string_view text) {
+double parse_signed_number(const std::string& option, std::string_view text) {
   double value = 0;
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, value);
@@ -277,7 +301,14 @@ double parse_number(const std::string& option, std::string_view text) {
   if (error != std::errc() || stop != end || !std::isfinite(value)) {
     throw usage_error(str_cat(option, ": ", given, " is not a number"));
   }
-  if (std::signbit(value)) throw usage_error(str_cat(option, ": ", given, " is negative"));
+  return value;
+}
+
+double parse_number(const std::string& option, std::string_view text) {
+  const double value = parse_signed_number(option, text);
+  if (std::signbit(value)) {
+    throw usage_error(str_cat(option, ": ", quote(text, 40), " is negative"));
+  }
   return value;
 }
 

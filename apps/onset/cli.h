@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -59,10 +60,16 @@ class CommandLine {
   // May be given several times; each takes exactly one value.
   void texts(std::vector<std::string>& field, const std::string& names, std::string value,
              std::string help);
-  // A finite number that is not negative.
+  // A finite number that is not negative; the help says what an empty one means.
   void number(double& field, const std::string& names, std::string value, std::string help);
+  void number(std::optional<double>& field, const std::string& names, std::string value,
+              std::string help);
+  // A finite number of either sign.
+  void signed_number(double& field, const std::string& names, std::string value, std::string help);
   void integer(std::int64_t& field, const std::string& names, std::string value, std::string help,
                std::int64_t min, std::int64_t max);
+  void integer(std::optional<std::int64_t>& field, const std::string& names, std::string value,
+               std::string help, std::int64_t min, std::int64_t max);
   // One of the named values. `refuse` may throw a usage error of its own for a wrong one.
   template <typename Enum>
   void choice(Enum& field, const std::string& names,
@@ -119,6 +126,7 @@ class CommandLine {
 
 // Strict numbers: the whole text, no sign tricks, finite. Usage errors name `option`.
 [[nodiscard]] double parse_number(const std::string& option, std::string_view text);
+[[nodiscard]] double parse_signed_number(const std::string& option, std::string_view text);
 [[nodiscard]] std::int64_t parse_integer(const std::string& option, std::string_view text,
                                          std::int64_t min, std::int64_t max);
 

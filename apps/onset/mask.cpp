@@ -29,10 +29,6 @@ namespace {
 struct MaskVerbOptions {
   MaskOptions mask;
   std::optional<MaskCriterion> criterion;
-  std::int64_t k = 0;
-  double rate = -1;  // not given
-  std::int64_t from_layer = -1;
-  std::int64_t to_layer = -1;
   std::vector<std::string> dims;
   std::vector<std::string> positions;
   std::string output;
@@ -58,8 +54,8 @@ void MaskVerbOptions::declare_making(CommandLine& line) {
                {"given", MaskCriterion::given}},
               "by what the dims of a layer are chosen; weight, the default, is WeMask, the others "
               "are controls");
-  line.integer(k, "--k", "N", "how many dims are masked in a layer", 1, INT64_MAX);
-  line.number(rate, "--rate", "X",
+  line.integer(mask.k, "--k", "N", "how many dims are masked in a layer", 1, INT64_MAX);
+  line.number(mask.rate, "--rate", "X",
               str_cat("the same as a share of the hidden size; ", default_mask_rate,
                       " where neither is given"));
   line.number(mask.gamma, "--gamma", "X", "the dims are multiplied by 1 - gamma");
@@ -72,11 +68,11 @@ void MaskVerbOptions::declare_making(CommandLine& line) {
                {"positions", MaskTokens::positions}},
               "which tokens are masked");
   line.texts(positions, "--position", "N", "a position for --token positions (repeatable)");
-  line.integer(from_layer, "--from-layer", "N",
+  line.integer(mask.from_layer, "--from-layer", "N",
                "the first masked layer; without it the one behind the ME layer, which a scan finds",
                0, INT64_MAX);
-  line.integer(to_layer, "--to-layer", "N", "the last masked layer; without it the model's last", 0,
-               INT64_MAX);
+  line.integer(mask.to_layer, "--to-layer", "N",
+               "the last masked layer; without it the model's last", 0, INT64_MAX);
   line.texts(dims, "--dims", "LAYER:D,D,..", "dims of a layer for --criterion given (repeatable)");
   line.toggle(mask.official_compat, "--official-compat",
               "mask as the paper's released code does: the first position of every chunk, by the "
@@ -103,12 +99,8 @@ std::int64_t parse_number(std::string_view text, const std::string& option) {
 }
 
 void MaskVerbOptions::resolve() {
-  if (k > 0) mask.k = k;
-  if (rate >= 0) mask.rate = rate;
   mask.criterion = criterion.value_or(mask.criterion);
   if (mask.official_compat) check_official_compat();
-  if (from_layer >= 0) mask.from_layer = from_layer;
-  if (to_layer >= 0) mask.to_layer = to_layer;
   mask.seed = static_cast<std::uint64_t>(compute.seed);
   for (const auto& text : positions) mask.positions.push_back(parse_number(text, "--position"));
   for (const auto& text : dims) {

@@ -50,6 +50,9 @@ void PromptOptions::declare(CommandLine& line) {
               "where the answer begins");
   line.text(chat_format, "--chat-format", "NAME",
             "chat format to use in place of the model's own: " + chat_format_names());
+  line.toggle(parse_special, "--parse-special",
+              "special tokens are special also where a chat's message spells them; without it they "
+              "are text there");
   line.other_name("--text", "--prompt");
   line.choice(bos, "--bos",
               {{"auto", BosChoice::automatic}, {"yes", BosChoice::yes}, {"no", BosChoice::no}},

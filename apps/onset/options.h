@@ -21,6 +21,7 @@ struct PromptOptions {
   std::vector<std::string> jsonl;
   bool chat = false;
   std::string chat_format;
+  bool parse_special = false;  // in what messages say
   BosChoice bos = BosChoice::automatic;
 
   void declare(CommandLine& line);

@@ -150,11 +150,12 @@ void for_each_row(const std::string& path, RowFields fields,
   require_input(!file.bad(), printable(path, true), ": cannot be read to its end");
 }
 
-void refuse_idle_chat_format(const std::string& format, bool chat,
-                             const std::vector<std::string>& jsonl) {
-  if (format.empty() || chat || !jsonl.empty()) return;
+void refuse_idle_chat_options(const std::string& format, bool parse_special, bool chat,
+                              const std::vector<std::string>& jsonl) {
+  if ((format.empty() && !parse_special) || chat || !jsonl.empty()) return;
   throw usage_error(
-      "--chat-format is for chats, and there is none",
+      str_cat(format.empty() ? "--parse-special" : "--chat-format",
+              " is for chats, and there is none"),
       "add --chat to take the text as a user's message, or give --jsonl with messages");
 }
 
@@ -163,7 +164,7 @@ std::vector<PromptSource> read_prompts(const PromptOptions& options) {
     throw usage_error("--chat needs a text: --ids are taken as they are",
                       "give --prompt TEXT, or leave --chat out");
   }
-  refuse_idle_chat_format(options.chat_format, options.chat, options.jsonl);
+  refuse_idle_chat_options(options.chat_format, options.parse_special, options.chat, options.jsonl);
   std::vector<PromptSource> sources;
   for (std::size_t i = 0; i < options.texts.size(); ++i) {
     if (options.texts[i].empty()) {
@@ -222,6 +223,7 @@ PromptEncoder::PromptEncoder(std::filesystem::path model, const PromptOptions& o
     : model_(std::move(model)),
       choice_(options.bos),
       chat_(options.chat),
+      parse_special_(options.parse_special),
       config_bos_(config.bos),
       vocabulary_(config.vocabulary),
       context_(config.context),
@@ -235,17 +237,31 @@ const Tokenizer& PromptEncoder::tokenizer() {
   return *tokenizer_;
 }
 
-std::string PromptEncoder::text_of(const PromptSource& source) {
+void PromptEncoder::encode_messages(const OrderedJson& messages, const ChatOptions& options,
+                                    EncodedPrompt& prompt) {
+  auto chat = chats_.write(tokenizer(), messages, options, log_);
+  const auto ids = chats_.encode(tokenizer(), chat, parse_special_);
+  prompt.ids.assign(ids.begin(), ids.end());
+  prompt.text = std::move(chat.text);
+}
+
+void PromptEncoder::encode_text(const PromptSource& source, EncodedPrompt& prompt) {
   if (const auto* chat = std::get_if<ChatMessages>(&source.content)) {
     try {
-      return chats_.write(tokenizer(), chat->messages, chat->options, log_);
+      encode_messages(chat->messages, chat->options, prompt);
     } catch (const Error& error) {
       throw Error(error.kind(), str_cat(source.where, ": ", error.what()), error.hint());
     }
+    return;
   }
   const auto& text = std::get<std::string>(source.content);
-  if (!chat_) return text;
-  return chats_.write(tokenizer(), user_message(text), {}, log_);
+  if (chat_) {
+    encode_messages(user_message(text), {}, prompt);
+    return;
+  }
+  const auto ids = tokenizer().encode(text);
+  prompt.ids.assign(ids.begin(), ids.end());
+  prompt.text = text;
 }
 
 EncodedPrompt PromptEncoder::encode(const PromptSource& source) {
@@ -257,9 +273,7 @@ EncodedPrompt PromptEncoder::encode(const PromptSource& source) {
       add_bos(prompt, config_bos_);
     }
   } else {
-    prompt.text = text_of(source);
-    const auto ids = tokenizer().encode(prompt.text);
-    prompt.ids.assign(ids.begin(), ids.end());
+    encode_text(source, prompt);
     if (const auto bos = bos_before_text(choice_, tokenizer())) add_bos(prompt, bos);
   }
   if (prompt.ids.empty()) {

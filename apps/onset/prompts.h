@@ -54,10 +54,10 @@ enum class RowFields { text_first, ids_only };
 // Eight short texts of different kinds; the first is the paper's.
 [[nodiscard]] const std::vector<std::string>& built_in_texts();
 
-// A usage error where a chat format is named and nothing is a chat: neither --chat nor rows with
-// messages.
-void refuse_idle_chat_format(const std::string& format, bool chat,
-                             const std::vector<std::string>& jsonl);
+// A usage error where an option for chats is given (the name of a format, --parse-special) and
+// nothing is a chat: neither --chat nor rows with messages.
+void refuse_idle_chat_options(const std::string& format, bool parse_special, bool chat,
+                              const std::vector<std::string>& jsonl);
 
 // All prompts of the options: texts, then ids, then files. Usage errors name the option, input
 // errors the file and line.
@@ -98,7 +98,10 @@ class PromptEncoder {
   [[nodiscard]] const Tokenizer& tokenizer();
 
  private:
-  [[nodiscard]] std::string text_of(const PromptSource& source);
+  // Fills text and ids.
+  void encode_text(const PromptSource& source, EncodedPrompt& prompt);
+  void encode_messages(const OrderedJson& messages, const ChatOptions& options,
+                       EncodedPrompt& prompt);
   void add_bos(EncodedPrompt& prompt, std::optional<std::int64_t> token);
   void add_pieces(EncodedPrompt& prompt) const;
   void check(EncodedPrompt& prompt, const std::string& where) const;
@@ -106,6 +109,7 @@ class PromptEncoder {
   std::filesystem::path model_;
   BosChoice choice_;
   bool chat_;
+  bool parse_special_;
   std::optional<std::int64_t> config_bos_;
   std::int64_t vocabulary_;
   std::int64_t context_;

@@ -20,10 +20,11 @@ void SamplingVerbOptions::declare(CommandLine& line) {
   line.number(sampling.repetition_penalty, "--repetition-penalty", "X",
               "logits of tokens in the prompt or the answer are divided by it where positive, "
               "multiplied where negative; 1 changes nothing");
-  line.number(sampling.frequency_penalty, "--frequency-penalty", "X",
-              "taken from a token's logit for each time that it was generated");
-  line.number(sampling.presence_penalty, "--presence-penalty", "X",
-              "taken from the logits of tokens that were generated");
+  line.signed_number(
+      sampling.frequency_penalty, "--frequency-penalty", "X",
+      "taken from a token's logit for each time that it was generated; negative favours it");
+  line.signed_number(sampling.presence_penalty, "--presence-penalty", "X",
+                     "taken from the logits of tokens that were generated; negative favours them");
   line.texts(stop, "--stop", "TEXT", "end before this text; may be given several times");
   line.toggle(ignore_eos, "--ignore-eos", "go on behind the model's end tokens");
 }

@@ -25,6 +25,7 @@ struct TokenizeOptions {
   std::string chat_format;
   bool special = false;
   bool literal = false;
+  bool parse_special = false;
   bool decode = false;
   std::vector<std::string> ids;
   bool skip_special = false;
@@ -48,6 +49,9 @@ void TokenizeOptions::declare(CommandLine& line) {
               "add what the tokenizer's configuration adds around a text, such as BOS");
   line.toggle(literal, "--literal",
               "take strings such as <|im_end|> as ordinary text, not as special tokens");
+  line.toggle(parse_special, "--parse-special",
+              "special tokens are special also where a chat's message spells them; without it they "
+              "are text there");
   line.toggle(chat, "--chat",
               "take each text as a user's message and write it in the model's chat format");
   line.text(chat_format, "--chat-format", "NAME",
@@ -119,14 +123,15 @@ class Job {
   // The template writes the BOS itself where the family has one: it is not put there twice.
   void encode_chat(const ChatMessages& chat) {
     Console console(true);
-    const std::string text = chats_.write(tokenizer_, chat.messages, chat.options, console.log());
-    auto ids = tokenizer_.encode(text, {.parse_special = !options_.literal});
+    const auto written = chats_.write(tokenizer_, chat.messages, chat.options, console.log());
+    auto ids = options_.literal ? tokenizer_.encode(written.text, {.parse_special = false})
+                                : chats_.encode(tokenizer_, written, options_.parse_special);
     const auto& special = tokenizer_.special();
     const bool begun = !ids.empty() && special.bos == ids.front();
     if (options_.special && special.add_bos && special.bos && !begun) {
       ids.insert(ids.begin(), *special.bos);
     }
-    write(ids, text);
+    write(ids, written.text);
   }
 
   void decode(const std::vector<TokenId>& ids) {
@@ -205,7 +210,10 @@ void check(const TokenizeOptions& options, const CommandLine& line) {
                       "see: onset tokenize --help");
   }
   refuse_empty_path(given.front());
-  refuse_idle_chat_format(options.chat_format, options.chat, options.jsonl);
+  refuse_idle_chat_options(options.chat_format, options.parse_special, options.chat, options.jsonl);
+  if (options.literal && options.parse_special) {
+    throw usage_error("--literal and --parse-special exclude each other", "leave one of them out");
+  }
   if (given.size() > 1 && !options.decode) {
     throw usage_error(str_cat("unexpected argument ", quote(given[1])),
                       "a text is given with --text; ids after MODEL need --decode");

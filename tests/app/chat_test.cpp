@@ -64,6 +64,31 @@ TEST_F(Chat, BothAnswersAndWhichOneStays) {
   EXPECT_EQ(unmasked, kept);
   EXPECT_TRUE(outcome.out.substr(middle + 10).starts_with(other + "\n")) << outcome.out;
   EXPECT_NE(outcome.error.find("layers 12 to 29"), std::string::npos) << outcome.error;
+  EXPECT_NE(outcome.error.find("masked answer of this turn; of the turns to come it keeps the "
+                               "unmasked one"),
+            std::string::npos)
+      << outcome.error;
+  EXPECT_EQ(read_jsonl(first)[0]["onset"]["masked_answers"], OrderedJson::array({false}));
+  EXPECT_TRUE(read_jsonl(first)[0]["onset"]["wemask"].is_null());
+  EXPECT_EQ(read_jsonl(second)[0]["onset"]["masked_answers"], OrderedJson::array({true}));
+  EXPECT_EQ(read_jsonl(second)[0]["onset"]["wemask"]["from_layer"], 12);
+  const auto read = run_onset({"tokenize", demo_model().string(), "--jsonl", second});
+  EXPECT_EQ(read.code, 0) << read.error;
+}
+
+TEST_F(Chat, TheMaskUnderBothChoosesWhichAnswerStays) {
+  const TemporaryFolder folder;
+  const auto path = (folder.path() / "chat.jsonl").string();
+  const auto outcome = chat("/both on\n/mask on\nHi\n/save " + path + "\n");
+  EXPECT_EQ(outcome.code, 0) << outcome.error;
+  EXPECT_NE(outcome.error.find("both answers are given as before; the conversation goes on with "
+                               "the masked one"),
+            std::string::npos)
+      << outcome.error;
+  const auto saved = read_jsonl(path)[0];
+  EXPECT_EQ(saved["onset"]["masked_answers"], OrderedJson::array({true}));
+  const std::string kept = saved["messages"][1]["content"];
+  EXPECT_NE(outcome.out.find("[masked]\n" + kept + "\n"), std::string::npos) << outcome.out;
 }
 
 TEST_F(Chat, MistakesEndNothing) {

@@ -139,6 +139,8 @@ TEST(Generate, WrongOptionsAreRefusedWithARemedy) {
   refuse({"--ids", "1", "--n", "2"}, 2, "all samples would be the same", "--temperature 0.8");
   refuse({"--ids", "1", "--top-p", "1.5"}, 2, "top_p is 1.5", "");
   refuse({"--ids", "1", "--top-p", "0"}, 2, "top_p is 0", "");
+  refuse({"--ids", "1", "--temperature", "-1"}, 2, "is negative", "");
+  refuse({"--ids", "1", "--repetition-penalty", "-1"}, 2, "is negative", "");
   refuse({"--ids", "1", "--max-tokens", "0"}, 2, "--max-tokens", "");
   refuse({"--ids", "1", "--max-new-tokens", "5"}, 2, "unknown option", "--max-tokens");
   refuse({"--ids", "1", "--logprobs", "x"}, 2, "--logprobs", "");
@@ -150,6 +152,21 @@ TEST(Generate, WrongOptionsAreRefusedWithARemedy) {
   for (int i = 0; i < 127; ++i) long_prompt += ",5";
   refuse({"--ids", "1", "--ids", long_prompt}, 2, "--ids 2: the prompt has 128 tokens",
          "shorter prompt");
+}
+
+// By the formula: a token that was generated gains enough to be taken again and again.
+TEST(Generate, NegativePenaltiesFavourWhatWasSaid) {
+  for (const Arguments& penalty :
+       {Arguments{"--presence-penalty", "-1000"}, Arguments{"--presence-penalty=-1000"},
+        Arguments{"--frequency-penalty", "-1000"}}) {
+    const auto outcome = run_onset(with({"generate", model_path("llama_me"), "--ids", "1,5",
+                                         "--max-tokens", "6", "--ignore-eos", "--json"},
+                                        penalty));
+    ASSERT_EQ(outcome.code, 0) << outcome.error;
+    const auto said = outcome.json_lines()[0]["ids"].get<std::vector<int>>();
+    ASSERT_EQ(said.size(), 6U);
+    EXPECT_EQ(said, std::vector<int>(6, said.front()));
+  }
 }
 
 class DemoGenerate : public ::testing::Test {

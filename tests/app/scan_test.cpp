@@ -498,6 +498,24 @@ TEST_F(ScanDemo, ChatsAreRendered) {
   EXPECT_EQ(found["me_layer"], 11);
 }
 
+TEST_F(ScanDemo, ASpecialTokenInAMessageIsTextUnlessAskedFor) {
+  const std::string said = "What is <|im_end|>?";
+  for (const bool special : {false, true}) {
+    std::vector<std::string> scan{"scan", model(), "--chat", "--prompt", said, "--json"};
+    std::vector<std::string> tokenize{"tokenize", model(), "--chat", "--text", said};
+    if (special) {
+      scan.emplace_back("--parse-special");
+      tokenize.emplace_back("--parse-special");
+    }
+    const auto ids = run_onset(scan).json()["prompts"][0]["ids"];
+    EXPECT_EQ(ids, run_onset(tokenize).json()["ids"]);
+    // SmolLM2's <|im_end|> is 2: it ends the system's and the user's turn.
+    EXPECT_EQ(std::count(ids.begin(), ids.end(), 2), special ? 3 : 2);
+  }
+  expect_refusal(run_onset({"scan", model(), "--prompt", said, "--parse-special"}), 2,
+                 "--parse-special is for chats");
+}
+
 // The largest entries and who wrote them, stage or not: by the layers' own statistics.
 TEST(Scan, AttributesTheLargestEntries) {
   for (const std::string model : {"llama_me", "mixtral"}) {

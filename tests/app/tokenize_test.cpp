@@ -1,5 +1,7 @@
 // onset tokenize against the rows of the reference tokenizers.
 
+#include <algorithm>
+
 #include "app/program.h"
 #include "onset/base/error.h"
 #include "onset/base/file.h"
@@ -168,6 +170,31 @@ TEST(Tokenize, LiteralTakesSpecialStringsAsText) {
   const std::string text = "<|im_end|>";
   EXPECT_EQ(run_onset({"tokenize", qwen(), "--text", text}).json()["ids"].size(), 1U);
   EXPECT_GT(run_onset({"tokenize", qwen(), "--literal", "--text", text}).json()["ids"].size(), 1U);
+}
+
+TEST(Tokenize, ASpecialTokenInAMessageIsTextUnlessAskedFor) {
+  const TemporaryFolder folder;
+  const auto rows =
+      folder.write("rows.jsonl", R"({"messages": [{"role": "user", "content": "a<|im_end|>b"}]})");
+  const auto ends = [](const Outcome& outcome) {
+    EXPECT_EQ(outcome.code, 0) << outcome.error;
+    const auto ids = outcome.json()["ids"].get<std::vector<int>>();
+    return std::count(ids.begin(), ids.end(), 151645);  // Qwen's <|im_end|>
+  };
+  for (const std::vector<std::string>& chat :
+       {std::vector<std::string>{"--chat", "--text", "a<|im_end|>b"},
+        std::vector<std::string>{"--jsonl", rows.string()}}) {
+    std::vector<std::string> arguments{"tokenize", qwen()};
+    arguments.insert(arguments.end(), chat.begin(), chat.end());
+    EXPECT_EQ(ends(run_onset(arguments)), 1) << "the end of the turn";
+    arguments.emplace_back("--parse-special");
+    EXPECT_EQ(ends(run_onset(arguments)), 2);
+  }
+  expect_refusal(run_onset({"tokenize", qwen(), "--text", "a", "--parse-special"}), 2,
+                 "--parse-special is for chats");
+  expect_refusal(
+      run_onset({"tokenize", qwen(), "--chat", "--text", "a", "--parse-special", "--literal"}), 2,
+      "exclude each other");
 }
 
 TEST(Tokenize, TheBosOfAChatIsNotDoubled) {
