@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "onset/kernels/few_rows.h"
 #include "onset/kernels/tile_product.h"
 
 namespace onset {
@@ -24,6 +25,10 @@ constexpr std::int64_t min_panel_rows = 16;
 constexpr std::int64_t max_panel_rows = 128;
 // Rows of x below which the lanes of a tile are too empty.
 constexpr std::int64_t fewest_tile_rows = 6;
+// Weights of a product of few rows that are worth a thread of their own.
+constexpr std::int64_t fewest_weights = 48 * 1024;
+// Rows of a weight that a thread takes at least, as many as the kernels sum up together.
+constexpr std::int64_t few_rows_step = 16;
 
 std::int64_t panel_rows(std::int64_t row_bytes) {
   return std::clamp(panel_bytes / row_bytes / 16 * 16, min_panel_rows, max_panel_rows);
@@ -92,6 +97,33 @@ void multiply_by_blas(const at::Tensor& x, const float* rows, std::int64_t count
   sgemm_("T", "N", &m, &n, &k, &one, rows, &k, x.const_data_ptr<float>(), &k, &zero, out, &ldc);
 }
 
+bool multiplies_few_rows(std::int64_t n, const StoredMatrix& weight, FewRowsType type) {
+  return n <= most_few_rows && weight.scales == nullptr && has_few_rows(weight.dtype, type);
+}
+
+// x contiguous; each thread takes some of the weight's rows.
+at::Tensor multiply_few_rows(const at::Tensor& x, const StoredMatrix& weight, FewRowsType type) {
+  const std::int64_t n = x.size(0);
+  at::Tensor out = at::empty({n, weight.rows}, x.options());
+  const float* from = x.const_data_ptr<float>();
+  float* to = out.mutable_data_ptr<float>();
+  const std::int64_t steps = (weight.rows + few_rows_step - 1) / few_rows_step;
+  const std::int64_t grain =
+      std::max<std::int64_t>(1, fewest_weights / (few_rows_step * weight.columns * n));
+  at::parallel_for(0, steps, grain, [&](std::int64_t begin, std::int64_t end) {
+    const std::int64_t first = begin * few_rows_step;
+    const std::int64_t count = std::min(end * few_rows_step, weight.rows) - first;
+    multiply_few_rows({.x = from,
+                       .n = n,
+                       .columns = weight.columns,
+                       .dtype = weight.dtype,
+                       .weights = weight.row_range(first, count),
+                       .count = count},
+                      type, to + first, weight.rows);
+  });
+  return out;
+}
+
 // The matrix units of Intel's CPUs are libtorch's to use.
 bool prefers_bf16_tiles() {
   static const bool answer = has_tiles(TileType::bf16) && __builtin_cpu_is("intel") == 0;
@@ -143,6 +175,9 @@ void to_float32(const StoredMatrix& weight, std::int64_t first, std::int64_t cou
 at::Tensor multiply(const at::Tensor& x, const StoredMatrix& weight) {
   const at::Tensor input = x.contiguous();
   const std::int64_t n = input.size(0);
+  if (n > 0 && multiplies_few_rows(n, weight, FewRowsType::f32)) {
+    return multiply_few_rows(input, weight, FewRowsType::f32);
+  }
   at::Tensor out = at::empty({n, weight.rows}, input.options());
   if (n == 0) return out;
   float* to = out.mutable_data_ptr<float>();
