@@ -54,9 +54,26 @@ TEST_F(ServePage, SaysWhatFailed) {
   browser.open(address + R"(#ask=Hi&tokens=2&mask={"k":0})", 800, 900);
   ASSERT_TRUE(browser.wait_for("document.documentElement.dataset.answered"));
   const std::string failed = text_of(browser, "#masked .text");
-  EXPECT_NE(failed.find('k'), std::string::npos) << failed;
+  EXPECT_NE(failed.find("k is 0"), std::string::npos) << failed;
+  EXPECT_EQ(browser.value("document.getElementById('specLabel').hidden"), false);
   EXPECT_EQ(text_of(browser, "#masked .status"), "failed");
   EXPECT_NE(text_of(browser, "#plain .sink"), "");
+  browser.open(address + R"(?again#ask=Hi&tokens=2&mask={"k":)", 800, 900);
+  ASSERT_TRUE(browser.wait_for("document.documentElement.dataset.answered"));
+  const std::string broken = text_of(browser, "#masked .text");
+  EXPECT_NE(broken.find("The mask is no JSON"), std::string::npos) << broken;
+}
+
+TEST_F(ServePage, TheMaskIsChosenFromAList) {
+  BackgroundProgram program({"serve", demo_model().string(), "--port", "0"});
+  const auto address = address_of(program);
+  Browser browser;
+  browser.open(address + "#ask=Hi&tokens=2&mask=off", 800, 900);
+  ASSERT_TRUE(browser.wait_for("document.documentElement.dataset.answered"));
+  EXPECT_EQ(browser.value("document.getElementById('specLabel').hidden"), true);
+  const std::string status = text_of(browser, "#masked .status");
+  EXPECT_TRUE(status.starts_with("no mask")) << status;
+  EXPECT_EQ(text_of(browser, "#masked .text"), text_of(browser, "#plain .text"));
 }
 
 TEST_F(ServePage, AsksForTheKey) {
