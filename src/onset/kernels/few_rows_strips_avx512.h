@@ -26,6 +26,19 @@ struct Sums {
   __m512 all[n][panel_rows + rows_at_once(n) - 1];  // NOLINT(modernize-avoid-c-arrays)
 };
 
+// How far ahead of the products weights are brought to the cache: memory's latency at its full
+// rate.
+constexpr std::int64_t bytes_ahead = 8192;
+
+// The lines of so many bytes; they may lie past the end of the weights.
+template <std::int64_t bytes>
+inline void bring_nearer(const U8* at) {
+#pragma GCC unroll 4
+  for (std::int64_t line = 0; line < bytes; line += tiles::line_bytes) {
+    _mm_prefetch(reinterpret_cast<const char*>(at) + line, _MM_HINT_T0);
+  }
+}
+
 struct Columns {
   std::int64_t begin = 0;
   std::int64_t end = 0;
@@ -46,7 +59,10 @@ inline void add_columns(const Product& product, const U8* const* weights, const 
   for (; column + Format::values <= columns.end; column += Format::values) {
     typename Format::Block block[rows];  // NOLINT(modernize-avoid-c-arrays)
 #pragma GCC unroll 4
-    for (int r = 0; r < rows; ++r) block[r] = Format::open(weights[r] + offset);
+    for (int r = 0; r < rows; ++r) {
+      block[r] = Format::open(weights[r] + offset);
+      bring_nearer<Format::bytes>(weights[r] + offset + bytes_ahead);
+    }
     for (int group = 0; group < Format::groups; ++group) {
 #pragma GCC unroll 4
       for (int r = 0; r < rows; ++r) {
