@@ -25,7 +25,6 @@ struct TokenizeOptions {
   std::string chat_format;
   bool special = false;
   bool literal = false;
-  bool parse_special = false;
   bool decode = false;
   std::vector<std::string> ids;
   bool skip_special = false;
@@ -48,10 +47,8 @@ void TokenizeOptions::declare(CommandLine& line) {
   line.toggle(special, "--special",
               "add what the tokenizer's configuration adds around a text, such as BOS");
   line.toggle(literal, "--literal",
-              "take strings such as <|im_end|> as ordinary text, not as special tokens");
-  line.toggle(parse_special, "--parse-special",
-              "special tokens are special also where a chat's message spells them; without it they "
-              "are text there");
+              "take strings such as <|im_end|> as ordinary text, not as special tokens; of a chat, "
+              "where its messages hold them, as the other verbs do");
   line.toggle(chat, "--chat",
               "take each text as a user's message and write it in the model's chat format");
   line.text(chat_format, "--chat-format", "NAME",
@@ -124,8 +121,7 @@ class Job {
   void encode_chat(const ChatMessages& chat) {
     Console console(true);
     const auto written = chats_.write(tokenizer_, chat.messages, chat.options, console.log());
-    auto ids = options_.literal ? tokenizer_.encode(written.text, {.parse_special = false})
-                                : chats_.encode(tokenizer_, written, options_.parse_special);
+    auto ids = chats_.encode(tokenizer_, written, !options_.literal);
     const auto& special = tokenizer_.special();
     const bool begun = !ids.empty() && special.bos == ids.front();
     if (options_.special && special.add_bos && special.bos && !begun) {
@@ -210,10 +206,7 @@ void check(const TokenizeOptions& options, const CommandLine& line) {
                       "see: onset tokenize --help");
   }
   refuse_empty_path(given.front());
-  refuse_idle_chat_options(options.chat_format, options.parse_special, options.chat, options.jsonl);
-  if (options.literal && options.parse_special) {
-    throw usage_error("--literal and --parse-special exclude each other", "leave one of them out");
-  }
+  refuse_idle_chat_options(options.chat_format, false, options.chat, options.jsonl);
   if (given.size() > 1 && !options.decode) {
     throw usage_error(str_cat("unexpected argument ", quote(given[1])),
                       "a text is given with --text; ids after MODEL need --decode");

@@ -503,10 +503,7 @@ TEST_F(ScanDemo, ASpecialTokenInAMessageIsTextUnlessAskedFor) {
   for (const bool special : {false, true}) {
     std::vector<std::string> scan{"scan", model(), "--chat", "--prompt", said, "--json"};
     std::vector<std::string> tokenize{"tokenize", model(), "--chat", "--text", said};
-    if (special) {
-      scan.emplace_back("--parse-special");
-      tokenize.emplace_back("--parse-special");
-    }
+    (special ? scan : tokenize).emplace_back(special ? "--parse-special" : "--literal");
     const auto ids = run_onset(scan).json()["prompts"][0]["ids"];
     EXPECT_EQ(ids, run_onset(tokenize).json()["ids"]);
     // SmolLM2's <|im_end|> is 2: it ends the system's and the user's turn.

@@ -172,7 +172,7 @@ TEST(Tokenize, LiteralTakesSpecialStringsAsText) {
   EXPECT_GT(run_onset({"tokenize", qwen(), "--literal", "--text", text}).json()["ids"].size(), 1U);
 }
 
-TEST(Tokenize, ASpecialTokenInAMessageIsTextUnlessAskedFor) {
+TEST(Tokenize, LiteralLeavesTheSpecialTokensOfTheChatFormat) {
   const TemporaryFolder folder;
   const auto rows =
       folder.write("rows.jsonl", R"({"messages": [{"role": "user", "content": "a<|im_end|>b"}]})");
@@ -186,15 +186,10 @@ TEST(Tokenize, ASpecialTokenInAMessageIsTextUnlessAskedFor) {
         std::vector<std::string>{"--jsonl", rows.string()}}) {
     std::vector<std::string> arguments{"tokenize", qwen()};
     arguments.insert(arguments.end(), chat.begin(), chat.end());
-    EXPECT_EQ(ends(run_onset(arguments)), 1) << "the end of the turn";
-    arguments.emplace_back("--parse-special");
     EXPECT_EQ(ends(run_onset(arguments)), 2);
+    arguments.emplace_back("--literal");
+    EXPECT_EQ(ends(run_onset(arguments)), 1) << "the end of the turn";
   }
-  expect_refusal(run_onset({"tokenize", qwen(), "--text", "a", "--parse-special"}), 2,
-                 "--parse-special is for chats");
-  expect_refusal(
-      run_onset({"tokenize", qwen(), "--chat", "--text", "a", "--parse-special", "--literal"}), 2,
-      "exclude each other");
 }
 
 TEST(Tokenize, TheBosOfAChatIsNotDoubled) {

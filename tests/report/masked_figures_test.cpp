@@ -72,10 +72,10 @@ TEST_F(MaskedFigures, HeadsHaveTheDifference) {
   const Figure figure = masked_heads_figure(input_);
   const auto& views = figure.data["views"];
   ASSERT_EQ(views.size(), 3U);
-  EXPECT_EQ(views[0]["values"][2], OrderedJson::array({0.9, 0.4}));
-  EXPECT_EQ(views[1]["values"][2], OrderedJson::array({0.6, 0.5}));
-  EXPECT_EQ(views[2]["signed"], true);
-  EXPECT_EQ(views[2]["values"][2], OrderedJson::array({-0.3, 0.1}));
+  EXPECT_EQ(views[0]["signed"], true);
+  EXPECT_EQ(views[0]["values"][2], OrderedJson::array({-0.3, 0.1}));
+  EXPECT_EQ(views[1]["values"][2], OrderedJson::array({0.9, 0.4}));
+  EXPECT_EQ(views[2]["values"][2], OrderedJson::array({0.6, 0.5}));
 }
 
 TEST_F(MaskedFigures, WithoutSinksAndRigidityThereAreMagnitudesAlone) {
