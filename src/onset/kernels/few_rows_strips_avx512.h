@@ -28,7 +28,7 @@ struct Sums {
 
 // How far ahead of the products weights are brought to the cache: memory's latency at its full
 // rate.
-constexpr std::int64_t bytes_ahead = 8192;
+inline constexpr std::int64_t bytes_ahead = 8192;
 
 // The lines of so many bytes; they may lie past the end of the weights.
 template <std::int64_t bytes>
