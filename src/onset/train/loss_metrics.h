@@ -1,0 +1,17 @@
+// The totals of the losses under the names of metrics.h.
+#pragma once
+
+#include "onset/train/advantages.h"
+#include "onset/train/dpo_loss.h"
+#include "onset/train/grpo_loss.h"
+#include "onset/train/metrics.h"
+
+namespace onset {
+
+// Means over the window's pairs; nothing where there are none.
+[[nodiscard]] Metrics metrics_of(const DpoTotals& totals);
+// Means over the window's counted tokens; kl only where there is a reference.
+[[nodiscard]] Metrics metrics_of(const GrpoTotals& totals, bool has_reference);
+[[nodiscard]] Metrics metrics_of(const Advantages& advantages);
+
+}  // namespace onset
