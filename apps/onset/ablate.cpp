@@ -263,15 +263,6 @@ std::vector<std::vector<std::int64_t>> beginnings_of(const std::vector<AblationT
   return beginnings;
 }
 
-void make_folder(const std::filesystem::path& path) {
-  std::error_code error;
-  std::filesystem::create_directories(path, error);
-  if (error || !std::filesystem::is_directory(path)) {
-    throw resource_error(
-        str_cat("-o ", quote(path.string()), " is no folder, and none can be made there"));
-  }
-}
-
 AblationInput input_of(const AblateOptions& options, std::vector<AblationTask> tasks,
                        const Tokenizer& tokenizer) {
   AblationInput input;
@@ -307,7 +298,7 @@ int run_ablate(const Invocation& invocation) {
   Console console(options.quiet);
   ResultWriter writer("");
   const std::filesystem::path folder = options.output;
-  if (!options.output.empty()) make_folder(folder / "masks");
+  if (!options.output.empty()) make_output_folder(folder / "masks");
 
   const Tokenizer tokenizer =
       open_tokenizer(path, "tasks are texts: the model needs its tokenizer beside it");

@@ -355,15 +355,6 @@ OrderedJson extra_json(const EvalVerbOptions& options, const std::string& path, 
           {"run", std::move(run)}};
 }
 
-void make_folder(const std::string& path) {
-  if (path.empty()) return;
-  std::error_code error;
-  std::filesystem::create_directories(path, error);
-  if (error || !std::filesystem::is_directory(path)) {
-    throw resource_error(str_cat("-o ", quote(path), " is no folder, and none can be made there"));
-  }
-}
-
 void write_files(const EvalVerbOptions& options, std::span<const AnsweredTask> tasks,
                  const OrderedJson& results, const Invocation& invocation, Console& console) {
   if (options.output.empty()) return;
@@ -422,7 +413,7 @@ int run_eval(const Invocation& invocation) {
   const Ranks ranks = Ranks::join();
   Console console(options.quiet || !ranks.is_first());
   ResultWriter writer("");
-  make_folder(options.output);
+  if (!options.output.empty()) make_output_folder(options.output);
 
   const Tokenizer tokenizer =
       open_tokenizer(path, "tasks are texts: the model needs its tokenizer beside it");

@@ -8,9 +8,11 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <system_error>
 #include <utility>
 
 #include "onset/base/error.h"
+#include "onset/base/strings.h"
 #include "text.h"
 
 namespace onset::app {
@@ -19,17 +21,6 @@ namespace {
 constexpr std::size_t buffer_bytes = 1U << 16U;
 constexpr auto progress_interval = std::chrono::milliseconds(100);
 constexpr auto progress_line_interval = std::chrono::seconds(60);
-
-// All of `text`, or the errno of what stopped it.
-int write_all(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(fd, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return errno;
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return 0;
-}
 
 // One level of indentation at a time, with short arrays and objects of numbers on one line: a
 // layer's entries are rows to the eye as well.
@@ -105,6 +96,15 @@ void ResultWriter::flush() {
 void ResultWriter::finish() {
   flush();
   if (file_) file_->commit();
+}
+
+void make_output_folder(const std::filesystem::path& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error || !std::filesystem::is_directory(path)) {
+    throw resource_error(
+        str_cat("-o ", quote(path.string()), " is no folder, and none can be made there"));
+  }
 }
 
 Console::Console(bool quiet) : quiet_(quiet), terminal_(::isatty(STDERR_FILENO) == 1) {

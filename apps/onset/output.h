@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -37,6 +38,9 @@ class ResultWriter {
   int descriptor_ = -1;  // where there is no file_
   std::string buffer_;
 };
+
+// Makes the folder that -o names, or one in it. A resource error where that cannot be.
+void make_output_folder(const std::filesystem::path& path);
 
 // Standard error: warnings as lines, progress on a terminal as one line that is erased again, into
 // a file or pipe as a line a minute: the log of a long job shows where it is, that of a short one

@@ -9,10 +9,9 @@
 #include <cerrno>
 #include <climits>
 #include <cstring>
+#include <system_error>
 #include <utility>
 #include <vector>
-
-#include "onset/base/error.h"
 
 namespace onset {
 namespace {
@@ -104,6 +103,28 @@ OpenFile open_regular(const std::filesystem::path& path) {
 }
 
 }  // namespace
+
+Error file_error(std::string_view what, const std::filesystem::path& path, int code) {
+  return resource_error(
+      str_cat(path.string(), ": cannot ", what, ": ", std::strerror(code)),
+      code == ENOSPC || code == EDQUOT ? "free some space, or write elsewhere" : "");
+}
+
+int write_all(int descriptor, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return errno;
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return 0;
+}
+
+void make_folder(const std::filesystem::path& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) throw file_error("make the folder", path, error.value());
+}
 
 struct MappedFile::Map {
   std::filesystem::path path;
@@ -217,11 +238,7 @@ AtomicFile::~AtomicFile() {
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
-void AtomicFile::fail() const {
-  throw resource_error(
-      str_cat(path_.string(), ": cannot write: ", reason()),
-      errno == ENOSPC || errno == EDQUOT ? "free some space, or write elsewhere" : "");
-}
+void AtomicFile::fail() const { throw file_error("write", path_, errno); }
 
 void AtomicFile::write(std::span<const std::byte> data) {
   if (!data.empty() && std::fwrite(data.data(), 1, data.size(), file_) != data.size()) fail();

@@ -10,7 +10,19 @@
 #include <string>
 #include <string_view>
 
+#include "onset/base/error.h"
+
 namespace onset {
+
+// "PATH: cannot WHAT: the system's reason" as a resource error, with what to do where the disk is
+// full. `code` is an errno.
+[[nodiscard]] Error file_error(std::string_view what, const std::filesystem::path& path, int code);
+
+// Writes all of `bytes` to a file descriptor. 0, or the errno of what stopped it.
+[[nodiscard]] int write_all(int descriptor, std::string_view bytes);
+
+// Makes the folder and those it lies in, where they are missing. Throws a resource error.
+void make_folder(const std::filesystem::path& path);
 
 // A whole file mapped read-only and shared. Copies share one map; the last one unmaps it.
 // Pages count as the page cache's, not as this process's data.

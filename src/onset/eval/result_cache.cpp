@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "onset/base/error.h"
+#include "onset/base/file.h"
 
 namespace onset {
 namespace {
@@ -21,12 +22,7 @@ Error cannot(const std::string& what, const std::filesystem::path& path, int cod
 }
 
 void write_whole(int descriptor, std::string_view text, const std::filesystem::path& path) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(descriptor, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) throw cannot("write", path, errno);
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
+  if (const int error = write_all(descriptor, text); error != 0) throw cannot("write", path, error);
   if (::fsync(descriptor) != 0) throw cannot("write", path, errno);
 }
 

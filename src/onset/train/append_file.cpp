@@ -4,20 +4,12 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
-#include <string>
 #include <utility>
 
-#include "onset/base/error.h"
+#include "onset/base/file.h"
 
 namespace onset {
 namespace {
-
-Error cannot_write(const std::filesystem::path& path, int error) {
-  return resource_error(
-      str_cat(path.string(), ": cannot write: ", std::strerror(error)),
-      error == ENOSPC || error == EDQUOT ? "free some space, or write elsewhere" : "");
-}
 
 int flags_of(AppendFile::Mode mode) {
   switch (mode) {
@@ -36,7 +28,7 @@ int flags_of(AppendFile::Mode mode) {
 AppendFile::AppendFile(std::filesystem::path path, Mode mode) : path_(std::move(path)) {
   descriptor_ =
       ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | flags_of(mode), 0666);
-  if (descriptor_ < 0) throw cannot_write(path_, errno);
+  if (descriptor_ < 0) throw file_error("write", path_, errno);
 }
 
 AppendFile::AppendFile(AppendFile&& other) noexcept
@@ -53,11 +45,8 @@ AppendFile::~AppendFile() {
 }
 
 void AppendFile::write(std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) throw cannot_write(path_, errno);
-    bytes.remove_prefix(static_cast<std::size_t>(written));
+  if (const int error = write_all(descriptor_, bytes); error != 0) {
+    throw file_error("write", path_, error);
   }
 }
 

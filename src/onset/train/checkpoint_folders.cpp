@@ -7,12 +7,12 @@
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
-#include <cstring>
 #include <string>
 #include <string_view>
 #include <system_error>
 
 #include "onset/base/error.h"
+#include "onset/base/file.h"
 
 namespace onset {
 namespace {
@@ -22,23 +22,17 @@ namespace fs = std::filesystem;
 constexpr std::string_view prefix = "checkpoint-";
 constexpr std::string_view partial_suffix = ".partial";
 
-Error cannot(const char* what, const fs::path& path, int error) {
-  return resource_error(
-      str_cat(path.string(), ": cannot ", what, ": ", std::strerror(error)),
-      error == ENOSPC || error == EDQUOT ? "free some space, or write elsewhere" : "");
-}
-
 fs::path partial_of(const fs::path& path) {
   return path.parent_path() / str_cat(".", path.filename().string(), partial_suffix);
 }
 
 void bring_to_disk(const fs::path& path) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) throw cannot("open", path, errno);
+  if (descriptor < 0) throw file_error("open", path, errno);
   const bool done = ::fsync(descriptor) == 0;
   const int error = errno;
   ::close(descriptor);
-  if (!done) throw cannot("write", path, error);
+  if (!done) throw file_error("write", path, error);
 }
 
 void bring_all_to_disk(const fs::path& folder) {
@@ -54,9 +48,9 @@ void remove_folder(const fs::path& path) {
   const fs::path doomed = partial_of(path);
   std::error_code error;
   fs::remove_all(doomed, error);
-  if (::rename(path.c_str(), doomed.c_str()) != 0) throw cannot("remove", path, errno);
+  if (::rename(path.c_str(), doomed.c_str()) != 0) throw file_error("remove", path, errno);
   fs::remove_all(doomed, error);
-  if (error) throw cannot("remove", path, error.value());
+  if (error) throw file_error("remove", path, error.value());
 }
 
 std::optional<std::int64_t> step_of(const std::string& name) {
@@ -81,15 +75,15 @@ void publish(const fs::path& partial, const fs::path& path) {
       fs::remove_all(partial, ignored);
       return;
     }
-    if (errno != EINVAL && errno != ENOSYS) throw cannot("replace", path, errno);
+    if (errno != EINVAL && errno != ENOSYS) throw file_error("replace", path, errno);
     const fs::path old = partial.string() + "-old" + std::string(partial_suffix);
-    if (::rename(path.c_str(), old.c_str()) != 0) throw cannot("replace", path, errno);
-    if (::rename(partial.c_str(), path.c_str()) != 0) throw cannot("replace", path, errno);
+    if (::rename(path.c_str(), old.c_str()) != 0) throw file_error("replace", path, errno);
+    if (::rename(partial.c_str(), path.c_str()) != 0) throw file_error("replace", path, errno);
     std::error_code ignored;
     fs::remove_all(old, ignored);
     return;
   }
-  if (::rename(partial.c_str(), path.c_str()) != 0) throw cannot("write", path, errno);
+  if (::rename(partial.c_str(), path.c_str()) != 0) throw file_error("write", path, errno);
 }
 
 }  // namespace
@@ -100,8 +94,7 @@ void write_folder_atomically(const fs::path& path,
   const fs::path partial = partial_of(path);
   std::error_code error;
   fs::remove_all(partial, error);
-  fs::create_directories(partial, error);
-  if (error) throw cannot("make the folder", partial, error.value());
+  make_folder(partial);
   try {
     write(partial);
     bring_all_to_disk(partial);

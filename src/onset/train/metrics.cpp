@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cmath>
 #include <string_view>
-#include <system_error>
 
 #include "onset/base/error.h"
 #include "onset/base/file.h"
@@ -60,11 +59,7 @@ AppendFile open_metrics(const std::filesystem::path& path,
 }
 
 const std::filesystem::path& made(const std::filesystem::path& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) {
-    throw resource_error(str_cat(folder.string(), ": cannot make the folder: ", error.message()));
-  }
+  make_folder(folder);
   return folder;
 }
 
