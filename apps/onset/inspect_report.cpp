@@ -14,12 +14,6 @@
 namespace onset::app {
 namespace {
 
-std::string shape_text(const std::vector<std::int64_t>& shape) {
-  std::string text;
-  for (const auto size : shape) text += str_cat(text.empty() ? "" : ", ", size);
-  return "[" + text + "]";
-}
-
 std::optional<std::string> chat_name(const Tokenizer& tokenizer) {
   const auto& source = tokenizer.chat_template();
   const auto format = source ? recognise_chat_format(*source) : std::nullopt;
@@ -194,7 +188,7 @@ std::string tensors_text(const InspectReport& report) {
     // Long names push the row: a name is never cut.
     text += pad_right(printable(tensor.name, utf8_locale()), 46) + " " +
             pad_right(std::string(dtype_info(tensor.dtype).name), 7) +
-            pad_right(shape_text(tensor.shape), 15) +
+            pad_right(describe_shape(tensor.shape), 15) +
             pad_left(human_bytes(static_cast<double>(tensor.bytes)), 10) + "\n";
   }
   return text;

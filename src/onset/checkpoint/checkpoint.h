@@ -30,6 +30,8 @@ struct TensorInfo {
   [[nodiscard]] std::int64_t elements() const;
 };
 
+// "[576, 1536]", for messages: of a shape with more than eight dimensions the first eight.
+[[nodiscard]] std::string describe_shape(std::span<const std::int64_t> shape);
 // "F32 [576, 1536]", for messages.
 [[nodiscard]] std::string describe(const TensorInfo& tensor);
 

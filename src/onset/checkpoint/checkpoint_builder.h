@@ -31,7 +31,5 @@ struct CheckpointBuilder {
 [[nodiscard]] std::optional<std::int64_t> checked_elements(std::span<const std::int64_t> shape);
 // Bytes of so many elements, or nothing when they leave int64 or are no whole number of blocks.
 [[nodiscard]] std::optional<std::uint64_t> checked_bytes(DType type, std::int64_t elements);
-// "[576, 1536]"
-[[nodiscard]] std::string describe_shape(std::span<const std::int64_t> shape);
 
 }  // namespace onset

@@ -13,15 +13,6 @@
 namespace onset {
 namespace {
 
-std::string shape_text(std::span<const std::int64_t> shape) {
-  std::string text = "[";
-  for (const std::int64_t size : shape) {
-    if (text.size() > 1) text += ", ";
-    text += std::to_string(size);
-  }
-  return text + "]";
-}
-
 bool is_fp8(DType type) { return type == DType::f8_e4m3 || type == DType::f8_e5m2; }
 
 struct BlockSize {
@@ -208,8 +199,8 @@ std::string TensorFinder::file_of(const TensorInfo& info) const {
 
 void TensorFinder::check(const TensorInfo& info, std::span<const std::int64_t> shape) const {
   require_input(std::equal(info.shape.begin(), info.shape.end(), shape.begin(), shape.end()),
-                file_of(info), ": tensor ", info.name, " has shape ", shape_text(info.shape),
-                ", expected ", shape_text(shape), " by the configuration");
+                file_of(info), ": tensor ", info.name, " has shape ", describe_shape(info.shape),
+                ", expected ", describe_shape(shape), " by the configuration");
   require_input(converts_to_float32(info.dtype), file_of(info), ": tensor ", info.name,
                 " has type ", dtype_info(info.dtype).name,
                 ", expected a floating-point or quantised type");
