@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "onset/checkpoint/dtype.h"
+#include "support/random_values.h"
 
 namespace onset::testing {
 namespace {
@@ -28,14 +28,6 @@ std::vector<Format> formats() {
           {DType::q4_0, {0}},    {DType::q4_1, {0, 2}}, {DType::q5_0, {0}},
           {DType::q5_1, {0, 2}}, {DType::q8_0, {0}},    {DType::q4_k, {0, 2}},
           {DType::q5_k, {0, 2}}, {DType::q6_k, {208}},  {DType::iq4_nl, {0}}};
-}
-
-Values normal_values(std::int64_t count, unsigned seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> value;
-  Values values(static_cast<std::size_t>(count));
-  for (float& v : values) v = value(random);
-  return values;
 }
 
 // Any bytes, with scales of both signs between 2^-6 and 2^2; plain numbers in the same range.
@@ -63,13 +55,14 @@ std::vector<std::byte> random_blocks(const Format& format, std::int64_t values, 
   return bytes;
 }
 
-// To nearest even, of a number that is neither NaN nor near the end of the range.
-float rounded(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  const std::uint32_t low = bits & 0xffffU;
-  const std::uint32_t high = bits >> 16U;
-  const bool up = low > 0x8000U || (low == 0x8000U && (high & 1U) != 0);
-  return std::bit_cast<float>((high + (up ? 1U : 0U)) << 16U);
+FewRows product_of(const Format& format, const Values& x, std::int64_t columns,
+                   const std::vector<std::byte>& bytes, std::int64_t count) {
+  return {.x = x.data(),
+          .n = static_cast<std::int64_t>(x.size()) / columns,
+          .columns = columns,
+          .dtype = format.dtype,
+          .weights = bytes,
+          .count = count};
 }
 
 class FewRowsTest : public ::testing::TestWithParam<FewRowsType> {
@@ -104,13 +97,8 @@ TEST_P(FewRowsTest, EveryWeightIsToTheBitWhatTheConversionMakes) {
         x[static_cast<std::size_t>(i * columns + first + i)] = 1.0F;
       }
       Values out(static_cast<std::size_t>(n * count));
-      multiply_few_rows({.x = x.data(),
-                         .n = n,
-                         .columns = columns,
-                         .dtype = format.dtype,
-                         .weights = bytes,
-                         .count = count},
-                        GetParam(), out.data(), count);
+      multiply_few_rows(product_of(format, x, columns, bytes, count), GetParam(), out.data(),
+                        count);
       for (std::int64_t i = 0; i < n; ++i) {
         for (std::int64_t r = 0; r < count; ++r) {
           ASSERT_EQ(out[static_cast<std::size_t>(i * count + r)],
@@ -143,13 +131,8 @@ TEST_P(FewRowsTest, SumTheProductsOfEachRowAndWriteNothingBeside) {
           const Values weights = weights_of(format, bytes, count * columns);
           const std::int64_t stride = count + 3;
           Values out(static_cast<std::size_t>(n * stride), -7.0F);
-          multiply_few_rows({.x = x.data(),
-                             .n = n,
-                             .columns = columns,
-                             .dtype = format.dtype,
-                             .weights = bytes,
-                             .count = count},
-                            GetParam(), out.data() + 1, stride);
+          multiply_few_rows(product_of(format, x, columns, bytes, count), GetParam(),
+                            out.data() + 1, stride);
           for (std::int64_t i = 0; i < n; ++i) {
             const float* row = out.data() + i * stride;
             ASSERT_EQ(row[0], -7.0F);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "onset/kernels/tile_product.h"
+#include "support/random_values.h"
 
 namespace onset::testing {
 namespace {
@@ -23,13 +24,6 @@ struct Inputs {
   std::vector<float> keys;    // [seen, dim]
   std::vector<float> values;  // [value_dim, seen]
 };
-
-std::vector<float> normal_values(std::int64_t count, std::mt19937& random) {
-  std::normal_distribution<float> value;
-  std::vector<float> values(static_cast<std::size_t>(count));
-  for (float& v : values) v = value(random);
-  return values;
-}
 
 Inputs inputs_of(const Case& c) {
   std::mt19937 random(5);

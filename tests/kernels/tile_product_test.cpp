@@ -3,38 +3,15 @@
 
 #include <gtest/gtest.h>
 
-#include <bit>
 #include <cmath>
-#include <cstring>
-#include <random>
 #include <vector>
+
+#include "support/random_values.h"
 
 namespace onset::testing {
 namespace {
 
 using Values = std::vector<float>;
-
-Values normal_values(std::int64_t count, unsigned seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> value;
-  Values values(static_cast<std::size_t>(count));
-  for (float& v : values) v = value(random);
-  return values;
-}
-
-// Of a positive or negative number that is neither NaN nor near the end of the range: the upper
-// half, one more where the lower half is above its middle, or at it and the upper half is odd.
-std::uint16_t to_bf16(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  const std::uint32_t low = bits & 0xffffU;
-  const std::uint32_t high = bits >> 16U;
-  const bool up = low > 0x8000U || (low == 0x8000U && (high & 1U) != 0);
-  return static_cast<std::uint16_t>(high + (up ? 1U : 0U));
-}
-
-float rounded(float value) {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(to_bf16(value)) << 16U);
-}
 
 struct Sizes {
   std::int64_t n, count, columns;

@@ -17,6 +17,9 @@ namespace onset {
 
 // Rows of x above which tiles are faster.
 inline constexpr std::int64_t most_few_rows = 12;
+// Weight rows whose sums are reduced together, a vector's worth: a thread's share should be a
+// multiple.
+inline constexpr std::int64_t few_rows_panel = 16;
 
 // What the decoded weights are multiplied as: float32 numbers, or each rounded to bfloat16 first
 // (to nearest even).

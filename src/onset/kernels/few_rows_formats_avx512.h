@@ -73,6 +73,22 @@ struct Nibbles {
       : low(_mm512_cvtepu8_epi32(load_16(at))), high(_mm512_srli_epi32(low, 4)) {}
 };
 
+// Thirty-two weights of four bits, the nibbles of sixteen bytes at `at`.
+inline void look_up_nibbles(const U8* at, __m512 table, __m512* to) {
+  const Nibbles codes(at);
+  to[0] = looked_up(codes.low, table);
+  to[1] = looked_up(codes.high, table);
+}
+
+// Thirty-two weights of five bits: their fifth bits in four bytes at `at`, then the nibbles.
+inline void look_up_fives(const U8* at, __m512 low, __m512 high, __m512* to) {
+  std::uint16_t fifth[2];  // NOLINT(modernize-avoid-c-arrays)
+  std::memcpy(fifth, at, sizeof fifth);
+  const Nibbles codes(at + sizeof fifth);
+  to[0] = looked_up(codes.low, fifth[0], low, high);
+  to[1] = looked_up(codes.high, fifth[1], low, high);
+}
+
 // A block of its own, one group.
 struct SmallBlock {
   static constexpr std::int64_t values = 32;
@@ -88,9 +104,7 @@ struct Q40 : SmallBlock {
   static constexpr std::int64_t bytes = 18;
   static void decode(Block at, std::int64_t /*group*/, __m512* to) {
     const __m512 table = weight<bf16>(scaled(codes_from(-8), half_everywhere(at)));
-    const Nibbles codes(at + 2);
-    to[0] = looked_up(codes.low, table);
-    to[1] = looked_up(codes.high, table);
+    look_up_nibbles(at + 2, table, to);
   }
 };
 
@@ -100,18 +114,7 @@ struct Q41 : SmallBlock {
   static void decode(Block at, std::int64_t /*group*/, __m512* to) {
     const __m512 table =
         weight<bf16>(scaled(codes_from(0), half_everywhere(at), half_everywhere(at + 2)));
-    const Nibbles codes(at + 4);
-    to[0] = looked_up(codes.low, table);
-    to[1] = looked_up(codes.high, table);
-  }
-};
-
-struct FifthBits {
-  std::uint16_t low = 0;
-  std::uint16_t high = 0;
-  explicit FifthBits(const U8* at) {
-    std::memcpy(&low, at, sizeof low);
-    std::memcpy(&high, at + sizeof low, sizeof high);
+    look_up_nibbles(at + 4, table, to);
   }
 };
 
@@ -122,10 +125,7 @@ struct Q50 : SmallBlock {
     const __m512 scale = half_everywhere(at);
     const __m512 low = weight<bf16>(scaled(codes_from(-16), scale));
     const __m512 high = weight<bf16>(scaled(codes_from(0), scale));
-    const FifthBits fifth(at + 2);
-    const Nibbles codes(at + 6);
-    to[0] = looked_up(codes.low, fifth.low, low, high);
-    to[1] = looked_up(codes.high, fifth.high, low, high);
+    look_up_fives(at + 2, low, high, to);
   }
 };
 
@@ -137,10 +137,7 @@ struct Q51 : SmallBlock {
     const __m512 offset = half_everywhere(at + 2);
     const __m512 low = weight<bf16>(scaled(codes_from(0), scale, offset));
     const __m512 high = weight<bf16>(scaled(codes_from(16), scale, offset));
-    const FifthBits fifth(at + 4);
-    const Nibbles codes(at + 8);
-    to[0] = looked_up(codes.low, fifth.low, low, high);
-    to[1] = looked_up(codes.high, fifth.high, low, high);
+    look_up_fives(at + 4, low, high, to);
   }
 };
 
@@ -164,9 +161,7 @@ struct Iq4Nl : SmallBlock {
   static constexpr std::int64_t bytes = 18;
   static void decode(Block at, std::int64_t /*group*/, __m512* to) {
     const __m512 table = weight<bf16>(scaled(iq4_levels(), half_everywhere(at)));
-    const Nibbles codes(at + 2);
-    to[0] = looked_up(codes.low, table);
-    to[1] = looked_up(codes.high, table);
+    look_up_nibbles(at + 2, table, to);
   }
 };
 

@@ -6,14 +6,12 @@
 #include <cstdint>
 #include <cstring>
 
+#include "onset/kernels/few_rows.h"
 #include "onset/kernels/few_rows_formats_avx512.h"
 #include "onset/kernels/few_rows_kernels.h"
 #include "onset/kernels/tile_strips_avx512.h"
 
 namespace onset::few_rows {
-
-// Weight rows whose sums are reduced together, a vector's worth.
-inline constexpr int panel_rows = 16;
 
 namespace {
 
@@ -23,7 +21,7 @@ constexpr int rows_at_once(int n) { return n <= 6 ? 4 : 3; }
 // Of one panel: the vectors of sums of all rows of x and of the weights, and of those past the end.
 template <int n>
 struct Sums {
-  __m512 all[n][panel_rows + rows_at_once(n) - 1];  // NOLINT(modernize-avoid-c-arrays)
+  __m512 all[n][few_rows_panel + rows_at_once(n) - 1];  // NOLINT(modernize-avoid-c-arrays)
 };
 
 // How far ahead of the products weights are brought to the cache: memory's latency at its full
@@ -124,10 +122,10 @@ template <typename Format, int n>
 void multiply(const Product& product) {
   constexpr int rows = rows_at_once(n);
   constexpr std::int64_t chain = tile_depth * tiles::vector_lanes;
-  for (std::int64_t first = 0; first < product.count; first += panel_rows) {
-    const std::int64_t count = std::min<std::int64_t>(panel_rows, product.count - first);
+  for (std::int64_t first = 0; first < product.count; first += few_rows_panel) {
+    const std::int64_t count = std::min(few_rows_panel, product.count - first);
     Sums<n> sums;
-    if (count < panel_rows) sums = {};
+    if (count < few_rows_panel) sums = {};
     for (int row = 0; row < count; row += rows) {
       const U8* weights[rows];  // NOLINT(modernize-avoid-c-arrays)
       for (int r = 0; r < rows; ++r) {

@@ -27,8 +27,6 @@ constexpr std::int64_t max_panel_rows = 128;
 constexpr std::int64_t fewest_tile_rows = 6;
 // Weights of a product of few rows that are worth a thread of their own.
 constexpr std::int64_t fewest_weights = 48 * 1024;
-// Rows of a weight that a thread takes at least, as many as the kernels sum up together.
-constexpr std::int64_t few_rows_step = 16;
 
 std::int64_t panel_rows(std::int64_t row_bytes) {
   return std::clamp(panel_bytes / row_bytes / 16 * 16, min_panel_rows, max_panel_rows);
@@ -107,12 +105,12 @@ at::Tensor multiply_few_rows(const at::Tensor& x, const StoredMatrix& weight, Fe
   at::Tensor out = at::empty({n, weight.rows}, x.options());
   const float* from = x.const_data_ptr<float>();
   float* to = out.mutable_data_ptr<float>();
-  const std::int64_t steps = (weight.rows + few_rows_step - 1) / few_rows_step;
+  const std::int64_t steps = (weight.rows + few_rows_panel - 1) / few_rows_panel;
   const std::int64_t grain =
-      std::max<std::int64_t>(1, fewest_weights / (few_rows_step * weight.columns * n));
+      std::max<std::int64_t>(1, fewest_weights / (few_rows_panel * weight.columns * n));
   at::parallel_for(0, steps, grain, [&](std::int64_t begin, std::int64_t end) {
-    const std::int64_t first = begin * few_rows_step;
-    const std::int64_t count = std::min(end * few_rows_step, weight.rows) - first;
+    const std::int64_t first = begin * few_rows_panel;
+    const std::int64_t count = std::min(end * few_rows_panel, weight.rows) - first;
     multiply_few_rows({.x = from,
                        .n = n,
                        .columns = weight.columns,
