@@ -157,7 +157,7 @@ struct HttpServer::Impl final : public httplib::Server {
   // What httplib found wrong by itself.
   void explain(httplib::Response& response) {
     if (current_connection->head_exceeded()) {
-      fail(response, 431, head_is_too_large);
+      fail(response, 431, head_is_too_large());
     } else if (response.status == 414) {
       fail(response, 414, "the address that is asked for is longer than 8192 bytes");
     } else if (current_connection->exceeded()) {
@@ -284,8 +284,11 @@ struct HttpServer::Impl final : public httplib::Server {
   // A request that ended before httplib knew what it asks for.
   void explain_silence(HttpConnection& connection) {
     if (connection.has_replied()) return;
-    if (connection.head_exceeded()) reply_directly(connection, 431, head_is_too_large);
-    if (connection.timed_out()) reply_directly(connection, 408, request_is_late);
+    if (connection.head_exceeded()) {
+      reply_directly(connection, 431, head_is_too_large());
+    } else if (connection.timed_out()) {
+      reply_directly(connection, 408, request_is_late);
+    }
   }
 
   bool process_and_close_socket(socket_t socket) override {
@@ -310,9 +313,12 @@ struct HttpServer::Impl final : public httplib::Server {
     return true;
   }
 
-  static constexpr const char* head_is_too_large =
-      "the request's head is larger than the server takes: 100 headers, 8192 bytes in each of "
-      "them, 32 KiB in all";
+  static std::string head_is_too_large() {
+    const HttpConnection::Limits limits;
+    return str_cat("the request's head is larger than the server takes: ", limits.head_lines - 1,
+                   " headers, ", limits.header_bytes, " bytes in each of them, ",
+                   limits.head_bytes >> 10U, " KiB in all");
+  }
   static constexpr const char* request_is_late = "the request did not come to its end in time";
 
   HttpServerOptions options;
