@@ -25,6 +25,8 @@ constexpr std::int64_t min_panel_rows = 16;
 constexpr std::int64_t max_panel_rows = 128;
 // Rows of x below which the lanes of a tile are too empty.
 constexpr std::int64_t fewest_tile_rows = 6;
+// Rows of x above which reading a converted bfloat16 weight is faster than decoding blocks.
+constexpr std::int64_t most_bf16_as_stored = 8;
 // Weights of a product of few rows that are worth a thread of their own.
 constexpr std::int64_t fewest_weights = 48 * 1024;
 
@@ -212,6 +214,20 @@ at::Tensor multiply_bf16(const at::Tensor& x, const at::Tensor& weight) {
                    weight.size(0));
   });
   return out;
+}
+
+bool multiplies_bf16_as_stored(std::int64_t rows, const StoredMatrix& weight) {
+  return rows > 0 && rows <= most_bf16_as_stored && is_quantised(weight.dtype) &&
+         prefers_bf16_tiles() && multiplies_few_rows(rows, weight, FewRowsType::bf16);
+}
+
+at::Tensor multiply_bf16(const at::Tensor& x, const StoredMatrix& weight) {
+  const at::Tensor input = x.contiguous();
+  at::Tensor rounded = at::empty_like(input);
+  const float* from = input.const_data_ptr<float>();
+  std::transform(from, from + input.numel(), rounded.mutable_data_ptr<float>(),
+                 [](float value) { return static_cast<float>(at::BFloat16(value)); });
+  return multiply_few_rows(rounded, weight, FewRowsType::bf16);
 }
 
 at::Tensor expand(const StoredMatrix& weight, at::ScalarType type) {

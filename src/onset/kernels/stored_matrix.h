@@ -48,6 +48,11 @@ void to_float32(const StoredMatrix& weight, std::int64_t first, std::int64_t cou
 // are faster than libtorch's.
 [[nodiscard]] at::Tensor multiply_bf16(const at::Tensor& x, const at::Tensor& weight);
 
+// The same from the weight as it is stored, each of its values rounded to bfloat16 where it is
+// decoded; for so few rows of x that this is faster than reading a converted weight.
+[[nodiscard]] bool multiplies_bf16_as_stored(std::int64_t rows, const StoredMatrix& weight);
+[[nodiscard]] at::Tensor multiply_bf16(const at::Tensor& x, const StoredMatrix& weight);
+
 // All of it as a tensor [rows, columns] of kFloat, kDouble or kBFloat16 (each value converted to
 // float32 first). A copy, converted on all threads.
 [[nodiscard]] at::Tensor expand(const StoredMatrix& weight, at::ScalarType type);

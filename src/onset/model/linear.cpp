@@ -35,6 +35,7 @@ at::Tensor Linear::product(const at::Tensor& x) const {
     case Compute::f64:
       return at::linear(x, converted());
     case Compute::bf16:
+      if (multiplies_bf16_as_stored(x.size(0), stored_)) return multiply_bf16(x, stored_);
       if (cpu_has_bf16_products()) return multiply_bf16(x, converted());
       // Same roundings of the inputs, products in float32.
       return at::linear(x.to(at::kBFloat16).to(at::kFloat), converted().to(at::kFloat));
