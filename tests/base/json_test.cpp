@@ -21,7 +21,7 @@ TEST(ParseJson, SaysWhereTheMistakeIs) {
             "x.json: not valid JSON at byte 6");
   EXPECT_EQ(error_of([] { (void)parse_json("", "x.json"); }), "x.json: not valid JSON at byte 1");
   EXPECT_EQ(error_of([] { (void)parse_json("\"\xFF\"", "x.json"); }),
-            "x.json: not valid JSON at byte 2");
+            "x.json: not valid UTF-8 at byte 2");
 }
 
 TEST(ParseJson, RefusesDeepNestingThatPrintingWouldNotSurvive) {

@@ -1,5 +1,6 @@
 #include "onset/base/json.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <set>
@@ -46,6 +47,17 @@ std::size_t sequence_length(std::string_view text, std::size_t at) {
     if (byte(at + i) < 0x80 || byte(at + i) > 0xBF) return 0;
   }
   return length;
+}
+
+// Where the text stops being UTF-8; its size where all of it is.
+std::size_t first_bad_byte(std::string_view text) {
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const std::size_t length = sequence_length(text, at);
+    if (length == 0) break;
+    at += length;
+  }
+  return at;
 }
 
 // What nlohmann's parser does not see: how deep the text is nested, and a NUL byte, which ends the
@@ -98,6 +110,9 @@ Tree parse_as(std::string_view text, const std::string& where,
   try {
     return Tree::parse(text, callback);
   } catch (const Json::parse_error& error) {
+    const std::size_t bad = first_bad_byte(text);
+    require_input(bad >= std::min(text.size(), error.byte), where, ": not valid UTF-8 at byte ",
+                  bad + 1);
     throw input_error(str_cat(where, ": not valid JSON at byte ", error.byte));
   } catch (const Json::out_of_range&) {
     throw input_error(str_cat(where, ": not valid JSON: holds a number that is out of range"));
