@@ -90,9 +90,11 @@ struct TrainedTokens {
   std::vector<std::size_t> straddle;
 };
 
-// `options.add_generation_prompt` is taken as false.
+// `options.add_generation_prompt` is taken as false. `literal`: what the messages say is text, as
+// of encode_chat(); else strings of special tokens in them are those tokens, as transformers has
+// it.
 [[nodiscard]] TrainedTokens trained_tokens(const ChatFormat& format, const Tokenizer& tokenizer,
                                            const OrderedJson& messages,
-                                           const ChatOptions& options = {});
+                                           const ChatOptions& options = {}, bool literal = false);
 
 }  // namespace onset

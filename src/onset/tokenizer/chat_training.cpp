@@ -4,11 +4,13 @@
 namespace onset {
 
 TrainedTokens trained_tokens(const ChatFormat& format, const Tokenizer& tokenizer,
-                             const OrderedJson& messages, const ChatOptions& options) {
+                             const OrderedJson& messages, const ChatOptions& options,
+                             bool literal) {
   ChatOptions whole = options;
   whole.add_generation_prompt = false;
   const ChatText chat = render_chat_text(format, messages, whole);
-  CoveredTokens covered = tokenizer.encode_with_coverage(chat.text, chat.replies);
+  const LiteralText quoted = literal ? LiteralText{chat.contents, format.markers} : LiteralText{};
+  CoveredTokens covered = tokenizer.encode_with_coverage(chat.text, chat.replies, {}, quoted);
   TrainedTokens result;
   result.ids = std::move(covered.ids);
   result.mask.reserve(result.ids.size());

@@ -168,6 +168,9 @@ void FolderConfig::apply(TokenizerData& data, bool default_bos) const {
   }
   if (const auto eos = token_named(tokenizer_config_, "eos_token", data, path_)) {
     add_eos(data.special, *eos);
+    data.special.end_of_text = *eos;
+  } else if (!data.special.eos.empty()) {
+    data.special.end_of_text = data.special.eos.front();
   }
   data.chat_template = find_template(tokenizer_config_, path_);
   if (const fs::path jinja = folder_ / "chat_template.jinja"; fs::exists(jinja)) {

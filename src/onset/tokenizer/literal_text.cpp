@@ -4,9 +4,6 @@
 #include "onset/tokenizer/unicode.h"
 
 namespace onset {
-namespace {
-
-// Where the spans of a stretch lie in its normalised text.
 std::vector<TextSpan> normalised_spans(const TokenizerData& data, std::string_view text, bool first,
                                        const std::vector<TextSpan>& spans) {
   if (data.normalizer.steps.empty()) return spans;
@@ -21,8 +18,6 @@ std::vector<TextSpan> normalised_spans(const TokenizerData& data, std::string_vi
   }
   return result;
 }
-
-}  // namespace
 
 std::vector<TokenId> Tokenizer::encode_literal(std::string_view text,
                                                const LiteralText& literal) const {

@@ -103,6 +103,7 @@ void read_special(const GgufFile& file, TokenizerData& data, bool default_bos,
       special.eos.push_back(*id);
     }
   }
+  if (!special.eos.empty()) special.end_of_text = special.eos.front();
   const auto add_bos = find_bool(file.scalars, "tokenizer.ggml.add_bos_token", where);
   const auto add_eos = find_bool(file.scalars, "tokenizer.ggml.add_eos_token", where);
   const auto eos = find_id(file, "tokenizer.ggml.eos_token_id", data, where);

@@ -104,7 +104,8 @@ TextSpan without_white_space(std::string_view text, const AddedTokenFinder::Matc
 
 CoveredTokens Tokenizer::encode_with_coverage(std::string_view text,
                                               std::span<const TextSpan> spans,
-                                              const EncodeOptions& options) const {
+                                              const EncodeOptions& options,
+                                              const LiteralText& literal) const {
   require_input(is_valid_utf8(text), "the text is not valid UTF-8");
   const TokenizerData& data = impl_->data;
   CoveredTokens result;
@@ -115,7 +116,12 @@ CoveredTokens Tokenizer::encode_with_coverage(std::string_view text,
     const std::string_view part = text.substr(start, end - start);
     const bool first = start == 0;
     const std::size_t from = result.ids.size();
-    impl_->encode_stretch(part, first, options.parse_special, *scratch, result.ids);
+    const bool looks_inside = !literal.spans.empty() && !impl_->added_normalized.empty();
+    const Spans quoted =
+        looks_inside ? normalised_spans(data, part, first, clipped(literal.spans, start, end))
+                     : Spans{};
+    const LiteralText within{quoted, literal.markers};
+    impl_->encode_stretch(part, first, options.parse_special, *scratch, result.ids, &within);
     const Stretch stretch(data, part, first);
     const Spans inside = stretch.written(clipped(spans, start, end));
     Aligner aligner(stretch.written());
@@ -125,7 +131,7 @@ CoveredTokens Tokenizer::encode_with_coverage(std::string_view text,
     }
   };
   std::vector<AddedTokenFinder::Match> matches;
-  (options.parse_special ? impl_->added : impl_->added_always).find(text, matches);
+  (options.parse_special ? impl_->added : impl_->added_always).find(text, matches, &literal);
   std::size_t at = 0;
   for (const auto& match : matches) {
     add_stretch(at, match.start);

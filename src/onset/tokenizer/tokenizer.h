@@ -32,6 +32,9 @@ struct SpecialPolicy {
   std::optional<TokenId> bos;  // the BOS token, where the vocabulary has one
   bool add_bos = false;        // and whether it is put before a text
   std::vector<TokenId> eos;    // tokens that end generation
+  // The one that ends a text when a model is trained (eos_token of tokenizer_config.json), else the
+  // first of `eos`.
+  std::optional<TokenId> end_of_text;
   bool add_eos = false;
 };
 
@@ -83,10 +86,12 @@ class Tokenizer {
   [[nodiscard]] std::vector<TokenId> encode_literal(std::string_view text,
                                                     const LiteralText& literal) const;
   // As encode(), for a text that is valid UTF-8. `spans` ascend and do not overlap. A token that
-  // the tokenizer made of what is not in the text, such as BOS, is covered by none.
+  // the tokenizer made of what is not in the text, such as BOS, is covered by none. `literal`: as
+  // of encode_literal().
   [[nodiscard]] CoveredTokens encode_with_coverage(std::string_view text,
                                                    std::span<const TextSpan> spans,
-                                                   const EncodeOptions& options = {}) const;
+                                                   const EncodeOptions& options = {},
+                                                   const LiteralText& literal = {}) const;
   // SentencePiece's first space is taken away again. Throws an input error for an id outside the
   // vocabulary.
   [[nodiscard]] std::string decode(std::span<const TokenId> ids,

@@ -25,6 +25,11 @@ namespace onset {
   return result;
 }
 
+// Where the spans of a stretch lie in its normalised text. `first`: as of encode_stretch().
+[[nodiscard]] std::vector<TextSpan> normalised_spans(const TokenizerData& data,
+                                                     std::string_view text, bool first,
+                                                     const std::vector<TextSpan>& spans);
+
 // What one encode() needs. Kept between calls for its memory and its cache of pieces.
 struct EncodeScratch {
   Bpe::Scratch bpe;
