@@ -1,0 +1,35 @@
+// Prompts for GRPO, by TRL's column names. Torch-free.
+//
+// A row is one of
+//   prompt_ids [, completions, rewards]   ids, and given completions with a reward each
+//   prompt                                a text, or messages that end with the user
+// and any other columns, which the rewards may read.
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "onset/train/data_options.h"
+#include "onset/train/data_report.h"
+#include "onset/train/examples.h"
+
+namespace onset {
+
+struct GrpoDataOptions {
+  DataOptions data;
+  // Longer prompts are left out: one that is cut asks something else. 0: any.
+  std::int64_t max_prompt_length = 0;
+};
+
+struct GrpoData {
+  std::vector<RolloutPrompt> prompts;  // in the file's order
+  DataReport report;                   // tokens of prompts, none of them trained
+};
+
+// Throws input errors that name file and row: rows that cannot be read, a prompt or a completion
+// without a token, not as many rewards as completions, rows with and without completions in one
+// file, a file of which nothing is kept.
+[[nodiscard]] GrpoData read_grpo_data(const std::filesystem::path& path,
+                                      const GrpoDataOptions& options);
+
+}  // namespace onset
