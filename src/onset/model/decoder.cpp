@@ -1,12 +1,14 @@
 #include "onset/model/decoder.h"
 
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 
 #include <algorithm>
 #include <optional>
 #include <stdexcept>
 
 #include "onset/base/error.h"
+#include "onset/kernels/gradient.h"
 #include "onset/model/decoder_pass.h"
 #include "onset/model/layers.h"
 #include "onset/model/rope.h"
@@ -62,14 +64,14 @@ ForwardResult Decoder::forward(std::span<const SequenceInput> batch, LogitRows r
                                const Hooks* hooks, std::optional<std::int64_t> layers) const {
   require_input(!batch.empty(), "a forward call without sequences");
   rebuild_caches(batch, hooks);
-  Pass pass(*this, batch, hooks);
-  if (layers && *layers < pass.layers) {
+  const auto pass = std::make_shared<Pass>(*this, batch, hooks);
+  if (layers && *layers < pass->layers) {
     const bool cached = std::any_of(batch.begin(), batch.end(),
                                     [](const auto& input) { return input.cache != nullptr; });
     if (rows != LogitRows::none || cached || *layers < 0) {
       throw std::logic_error("a pass over the first blocks has neither logits nor caches");
     }
-    pass.layers = *layers;
+    pass->layers = *layers;
   }
   return run(pass, rows);
 }
@@ -88,26 +90,33 @@ void Decoder::rebuild_caches(std::span<const SequenceInput> batch, const Hooks* 
     input.cache->truncate(0);
     std::optional<Hooks> interventions;
     if (hooks != nullptr) interventions = hooks->without_observers();
-    Pass pass(*this, again, interventions ? &*interventions : nullptr);
-    static_cast<void>(run(pass, LogitRows::none));
+    static_cast<void>(
+        run(std::make_shared<Pass>(*this, again, interventions ? &*interventions : nullptr),
+            LogitRows::none));
   }
 }
 
-ForwardResult Decoder::run(Pass& pass, LogitRows rows) const {
+ForwardResult Decoder::run(const std::shared_ptr<Pass>& pass, LogitRows rows) const {
+  const bool recompute = recompute_blocks_ && c10::GradMode::is_enabled();
+  if (recompute) pass->keep_batch();
   read_ahead(0);
-  at::Tensor stream = pass.at(SiteKind::embed, -1, embed(pass.batch));
-  for (std::int64_t layer = 0; layer < pass.layers; ++layer) {
-    if (layer + 1 < pass.layers) read_ahead(layer + 1);
-    stream = block(pass, layer, std::move(stream));
+  at::Tensor stream = pass->at(SiteKind::embed, -1, embed(pass->batch));
+  for (std::int64_t layer = 0; layer < pass->layers; ++layer) {
+    if (layer + 1 < pass->layers) read_ahead(layer + 1);
+    stream = recompute ? recomputed(stream,
+                                    [this, pass, layer](const at::Tensor& input) {
+                                      return block(*pass, layer, input);
+                                    })
+                       : block(*pass, layer, std::move(stream));
     drop_behind(layer);
   }
-  for (const SequenceInput& input : pass.batch) {
+  for (const SequenceInput& input : pass->batch) {
     if (input.cache != nullptr) input.cache->advance(input.ids, rope_length(input));
   }
   ForwardResult result;
   result.hidden = stream;
-  if (rows != LogitRows::none) result.logits = final_logits(pass, stream, rows);
-  result.sequences = std::move(pass.sequences);
+  if (rows != LogitRows::none) result.logits = final_logits(*pass, stream, rows);
+  result.sequences = pass->sequences;
   return result;
 }
 
@@ -115,7 +124,10 @@ at::Tensor Decoder::embed(std::span<const SequenceInput> batch) const {
   std::vector<std::int64_t> ids;
   for (const SequenceInput& input : batch)
     ids.insert(ids.end(), input.ids.begin(), input.ids.end());
-  const at::Tensor rows = gather_rows(weights_.embedding, ids).to(residual_type(compute()));
+  const at::Tensor& trained = weights_.embedding_parameter;
+  const at::Tensor rows =
+      trained.defined() ? at::embedding(trained, at::tensor(ids, at::kLong))
+                        : gather_rows(weights_.embedding, ids).to(residual_type(compute()));
   return config_.embedding_scale == 1.0 ? rows : rows.mul(config_.embedding_scale);
 }
 

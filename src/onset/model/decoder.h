@@ -8,6 +8,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -83,6 +84,13 @@ class Decoder {
 
   [[nodiscard]] Compute compute() const { return options_.compute; }
 
+  // For those who train or adapt the model. What is set must not be an inference tensor.
+  [[nodiscard]] ModelWeights& weights_to_change() { return weights_; }
+  // Passes that autograd records keep the input of each block alone and compute the block again in
+  // the backward pass. Until that has run, the hooks of the pass must live and do the same again;
+  // observers see every block twice.
+  void recompute_blocks(bool recompute) { recompute_blocks_ = recompute; }
+
  private:
   struct Pass;
   struct HeadStates;
@@ -92,7 +100,7 @@ class Decoder {
   };
 
   void rebuild_caches(std::span<const SequenceInput> batch, const Hooks* hooks) const;
-  [[nodiscard]] ForwardResult run(Pass& pass, LogitRows rows) const;
+  [[nodiscard]] ForwardResult run(const std::shared_ptr<Pass>& pass, LogitRows rows) const;
   [[nodiscard]] at::Tensor embed(std::span<const SequenceInput> batch) const;
   [[nodiscard]] at::Tensor block(const Pass& pass, std::int64_t layer, at::Tensor stream) const;
   [[nodiscard]] at::Tensor attention(const Pass& pass, std::int64_t layer,
@@ -140,6 +148,7 @@ class Decoder {
   ModelConfig config_;
   ModelOptions options_;
   ModelWeights weights_;
+  bool recompute_blocks_ = false;
 };
 
 }  // namespace onset

@@ -70,4 +70,14 @@ Decoder::Pass::Pass(const Decoder& decoder, std::span<const SequenceInput> input
   }
 }
 
+void Decoder::Pass::keep_batch() {
+  kept.assign(batch.begin(), batch.end());
+  batch = kept;
+  for (const SequenceInput& input : kept) {
+    if (input.cache != nullptr || input.prefix != nullptr) {
+      throw std::logic_error("a pass with a cache cannot be computed again");
+    }
+  }
+}
+
 }  // namespace onset

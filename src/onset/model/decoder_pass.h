@@ -24,8 +24,12 @@ struct Decoder::Pass {
   std::int64_t layers = 0;  // blocks to run
   const Hooks* hooks = nullptr;
   std::vector<RopeTable> ropes;  // of each of the configuration's RoPE sets
+  std::vector<SequenceInput> kept;
 
   Pass(const Decoder& decoder, std::span<const SequenceInput> inputs, const Hooks* asked);
+
+  // For a pass that outlives its call. Throws std::logic_error for sequences with a cache.
+  void keep_batch();
 
   [[nodiscard]] bool wants(SiteKind kind, std::int64_t layer) const {
     return hooks != nullptr && hooks->wants({kind, layer});

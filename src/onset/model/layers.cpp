@@ -5,11 +5,58 @@
 #include <cmath>
 
 #include "onset/kernels/elementwise.h"
+#include "onset/kernels/elementwise_gradients.h"
+#include "onset/kernels/gradient.h"
 
 namespace onset {
+namespace {
+
+// What the kernels of elementwise_gradients.h take.
+bool suits_kernels(const at::Tensor& tensor) {
+  return tensor.scalar_type() == at::kFloat && tensor.is_contiguous() && tensor.is_cpu();
+}
+
+at::Tensor recorded_rms_norm(const at::Tensor& x, const at::Tensor& gain, double eps) {
+  return with_gradient(
+      {x, gain}, {x, gain},
+      {.forward = [&] { return fused_rms_norm(x, gain, eps); },
+       .backward =
+           [eps](const GradientCall& call) {
+             const NormGradients gradients = rms_norm_gradients(
+                 call.output_gradient.contiguous(), call.saved[0], call.saved[1], eps);
+             return std::vector<at::Tensor>{gradients.x, gradients.gain};
+           }});
+}
+
+at::Tensor recorded_rotation(const at::Tensor& x, const RopeTable& table) {
+  return with_gradient(
+      {x}, {},
+      {.forward = [&] { return fused_rotate(x, table.cos, table.sin); },
+       .backward =
+           [table](const GradientCall& call) {
+             // Turned back: the transpose of a rotation.
+             return std::vector<at::Tensor>{
+                 fused_rotate(call.output_gradient.contiguous(), table.cos, table.sin.neg())};
+           }});
+}
+
+at::Tensor recorded_silu_gated(const at::Tensor& gate, const at::Tensor& up) {
+  return with_gradient(
+      {gate, up}, {gate, up},
+      {.forward = [&] { return fused_silu_gated(gate, up); },
+       .backward =
+           [](const GradientCall& call) {
+             const GatedGradients gradients = silu_gated_gradients(
+                 call.output_gradient.contiguous(), call.saved[0], call.saved[1]);
+             return std::vector<at::Tensor>{gradients.gate, gradients.up};
+           }});
+}
+
+}  // namespace
 
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& gain, double eps) {
   if (elementwise_applies(x) && elementwise_applies(gain)) return fused_rms_norm(x, gain, eps);
+  if (suits_kernels(x) && suits_kernels(gain)) return recorded_rms_norm(x, gain, eps);
   const at::Tensor scale = x.square().mean(-1, /*keepdim=*/true).add_(eps).rsqrt_();
   return x.mul(scale).mul(gain);
 }
@@ -41,6 +88,7 @@ at::Tensor soft_cap(const at::Tensor& x, double cap) {
 
 at::Tensor rotate(const at::Tensor& x, const RopeTable& table) {
   if (elementwise_applies(x)) return fused_rotate(x, table.cos, table.sin);
+  if (suits_kernels(x)) return recorded_rotation(x, table);
   const std::int64_t half = table.cos.size(1);
   const std::int64_t rest = x.size(2) - 2 * half;
   const at::Tensor cos = table.cos.unsqueeze(1);  // [N, 1, half]
@@ -62,8 +110,8 @@ at::Tensor gated(Activation activation, const at::Tensor& gate, const at::Tensor
     case Activation::silu:
       break;
   }
-  const at::Tensor activated = at::silu(gate);
-  return elementwise_applies(activated) ? at::Tensor(activated).mul_(up) : activated.mul(up);
+  if (suits_kernels(gate) && suits_kernels(up)) return recorded_silu_gated(gate, up);
+  return at::silu(gate).mul(up);
 }
 
 }  // namespace onset

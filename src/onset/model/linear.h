@@ -4,11 +4,38 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <memory>
+#include <string>
 
 #include "onset/kernels/stored_matrix.h"
 #include "onset/model/model.h"
 
 namespace onset {
+
+// Which tensor of the checkpoint a linear layer was read from.
+struct TensorOrigin {
+  std::string name;            // without ".weight"; of a stack of experts the whole name
+  std::int64_t first_row = 0;  // of a matrix that several layers share (fused projections)
+  std::int64_t all_rows = 0;   // of that matrix; 0: as many as the layer has
+  std::int64_t expert = -1;    // of a stack [E, rows, columns]
+};
+
+// What a dropout mask is drawn from: the same numbers give the same mask, also where a block is
+// computed again. One object for all adapters of a model; a trainer sets it for each micro-batch.
+struct DropoutState {
+  std::uint64_t seed = 0;
+  bool training = false;  // else nothing is dropped
+};
+
+// A low-rank change of a weight (LoRA, 2106.09685, section 4.1): y += scale * (x A^T) B^T.
+struct LowRankAdapter {
+  at::Tensor down;  // A [r, in]
+  at::Tensor up;    // B [out, r]; r may be shared with other layers of a fused matrix
+  double scale = 1.0;
+  double dropout = 0.0;  // of x, where `dropping` says so
+  std::uint64_t stream = 0;  // tells the masks of the layers apart
+  std::shared_ptr<const DropoutState> dropping = nullptr;
+};
 
 class Linear {
  public:
@@ -21,6 +48,8 @@ class Linear {
          std::int64_t permuted_head_dim = 0);
 
   // x [N, in] to [N, out], both in the type of the residual stream (float64 in f64, else float32).
+  // Differentiable by x, by the parameters and by the adapter; the products of both passes go by
+  // the same kernels, so that a pass that is recorded gives what one that is not gives.
   [[nodiscard]] at::Tensor operator()(const at::Tensor& x) const;
   // Converts the weight once and keeps it, where the computation needs it converted.
   void make_resident();
@@ -29,15 +58,28 @@ class Linear {
   // are permuted or there is a bias.
   [[nodiscard]] Linear outputs(std::int64_t first, std::int64_t count) const;
 
+  // From now on the layer's weight is this tensor [out, in] of the residual type, in the usual row
+  // order; stored() is a view of it. Not in InferenceMode.
+  void set_parameter(at::Tensor weight);
+  void set_bias(at::Tensor bias) { bias_ = std::move(bias); }
+  // To be called after a parameter was written to: makes what is kept converted anew.
+  void refresh();
+  void set_adapter(std::shared_ptr<const LowRankAdapter> adapter) { adapter_ = std::move(adapter); }
+  [[nodiscard]] const std::shared_ptr<const LowRankAdapter>& adapter() const { return adapter_; }
+  [[nodiscard]] const at::Tensor& parameter() const { return parameter_; }
+  [[nodiscard]] const TensorOrigin& origin() const { return origin_; }
+  void set_origin(TensorOrigin origin) { origin_ = std::move(origin); }
+
   [[nodiscard]] std::int64_t out_features() const { return stored_.rows; }
   [[nodiscard]] std::int64_t in_features() const { return stored_.columns; }
   [[nodiscard]] const StoredMatrix& stored() const { return stored_; }
   [[nodiscard]] const at::Tensor& bias() const { return bias_; }
-  // The whole weight as a tensor [out, in] in the usual row order.
+  // The whole weight with its adapter as a tensor [out, in] in the usual row order.
   [[nodiscard]] at::Tensor dense(at::ScalarType type) const;
 
  private:
   [[nodiscard]] at::Tensor product(const at::Tensor& x) const;
+  [[nodiscard]] at::Tensor recorded_product(const at::Tensor& x) const;
   [[nodiscard]] at::Tensor converted() const;
 
   StoredMatrix stored_;
@@ -45,6 +87,9 @@ class Linear {
   Compute compute_ = Compute::f32;
   std::int64_t permuted_head_dim_ = 0;
   at::Tensor resident_;
+  at::Tensor parameter_;  // undefined: the weight is what the checkpoint stores
+  std::shared_ptr<const LowRankAdapter> adapter_;
+  TensorOrigin origin_;
 };
 
 }  // namespace onset

@@ -42,7 +42,12 @@ std::vector<FfnWeights> stacked_gguf_experts(TensorFinder& finder, const ModelCo
   const auto down = stack("ffn_down_exps", config.hidden, mixture.ffn);
   std::vector<FfnWeights> experts;
   for (std::size_t e = 0; e < gate.size(); ++e) {
-    experts.push_back({finder.plain(gate[e]), finder.plain(up[e]), finder.plain(down[e])});
+    const auto of_stack = [&](std::string_view name, const StoredMatrix& weight) {
+      return finder.plain(weight, {.name = finder.layer_name(layer, {"", name}) + ".weight",
+                                   .expert = static_cast<std::int64_t>(e)});
+    };
+    experts.push_back({of_stack("ffn_gate_exps", gate[e]), of_stack("ffn_up_exps", up[e]),
+                       of_stack("ffn_down_exps", down[e])});
   }
   return experts;
 }
@@ -57,9 +62,17 @@ std::vector<FfnWeights> stacked_experts(TensorFinder& finder, const ModelConfig&
       finder.stack(block + ".experts.down_proj", mixture.experts, config.hidden, mixture.ffn);
   std::vector<FfnWeights> experts;
   for (std::size_t e = 0; e < down.size(); ++e) {
-    experts.push_back({finder.plain(gate_up[e].slice(0, mixture.ffn)),
-                       finder.plain(gate_up[e].slice(mixture.ffn, mixture.ffn)),
-                       finder.plain(down[e])});
+    const auto expert = static_cast<std::int64_t>(e);
+    const auto half = [&](std::int64_t first) {
+      return finder.plain(gate_up[e].slice(first, mixture.ffn),
+                          {.name = block + ".experts.gate_up_proj",
+                           .first_row = first,
+                           .all_rows = 2 * mixture.ffn,
+                           .expert = expert});
+    };
+    experts.push_back(
+        {half(0), half(mixture.ffn),
+         finder.plain(down[e], {.name = block + ".experts.down_proj", .expert = expert})});
   }
   return experts;
 }
@@ -79,7 +92,8 @@ MixtureWeights find_mixture(TensorFinder& finder, const ModelConfig& config, std
   MixtureWeights weights;
   const std::string router = finder.is_gguf() ? finder.layer_name(layer, {"", "ffn_gate_inp"})
                                               : block_name(finder, config, layer) + ".gate";
-  weights.router = finder.precise(finder.matrix(router, mixture.experts, config.hidden));
+  weights.router =
+      finder.precise(finder.matrix(router, mixture.experts, config.hidden), {.name = router});
   if (mixture.correction_bias) {
     weights.correction_bias =
         finder.vector(finder.layer_name(layer, bias_name),
@@ -92,8 +106,8 @@ MixtureWeights find_mixture(TensorFinder& finder, const ModelConfig& config, std
         find_ffn(finder, mixture.shared_gate ? qwen_shared_names : deepseek_shared_names, layer,
                  mixture.shared_ffn, config.hidden, false);
     if (mixture.shared_gate) {
-      weights.shared_gate =
-          finder.precise(finder.row(finder.layer_name(layer, shared_gate_name), config.hidden));
+      const std::string gate = finder.layer_name(layer, shared_gate_name);
+      weights.shared_gate = finder.precise(finder.row(gate, config.hidden), {.name = gate});
     }
   }
   return weights;

@@ -47,7 +47,7 @@ std::string_view compute_name(Compute compute) {
 
 Model Model::open(const std::filesystem::path& path, const ModelOptions& options, const Log& log) {
   Model model;
-  model.impl_ = std::make_shared<const Impl>(Checkpoint::open(path), options, log);
+  model.impl_ = std::make_shared<Impl>(Checkpoint::open(path), options, log);
   return model;
 }
 
@@ -55,5 +55,6 @@ const ModelConfig& Model::config() const { return impl_->config; }
 const Checkpoint& Model::checkpoint() const { return impl_->checkpoint; }
 const ModelOptions& Model::options() const { return impl_->options; }
 const Decoder& Model::decoder() const { return impl_->decoder; }
+Decoder& Model::decoder_to_change() { return impl_->decoder; }
 
 }  // namespace onset

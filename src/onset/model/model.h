@@ -50,10 +50,12 @@ class Model {
   [[nodiscard]] const Checkpoint& checkpoint() const;
   [[nodiscard]] const ModelOptions& options() const;
   [[nodiscard]] const Decoder& decoder() const;
+  // For those who train or adapt the model: copies of this object share what is changed.
+  [[nodiscard]] Decoder& decoder_to_change();
 
  private:
   struct Impl;
-  std::shared_ptr<const Impl> impl_;
+  std::shared_ptr<Impl> impl_;
 };
 
 }  // namespace onset

@@ -170,7 +170,21 @@ at::Tensor TensorFinder::bias(const std::string& name, std::int64_t size, bool p
 Linear TensorFinder::linear(const std::string& name, std::int64_t rows, std::int64_t columns,
                             bool has_bias, std::int64_t permuted_head_dim) {
   const StoredMatrix weight = matrix(name, rows, columns);
-  return {weight, bias(name, rows, has_bias), compute_, permuted_head_dim};
+  Linear linear(weight, bias(name, rows, has_bias), compute_, permuted_head_dim);
+  linear.set_origin({.name = name});
+  return linear;
+}
+
+Linear TensorFinder::plain(const StoredMatrix& weight, TensorOrigin origin) const {
+  Linear linear(weight, {}, compute_);
+  linear.set_origin(std::move(origin));
+  return linear;
+}
+
+Linear TensorFinder::precise(const StoredMatrix& weight, TensorOrigin origin) const {
+  Linear linear(weight, {}, compute_ == Compute::bf16 ? Compute::f32 : compute_);
+  linear.set_origin(std::move(origin));
+  return linear;
 }
 
 std::vector<Linear> TensorFinder::divided(const std::string& name,
@@ -186,6 +200,7 @@ std::vector<Linear> TensorFinder::divided(const std::string& name,
     parts.emplace_back(whole.slice(first, count),
                        whole_bias.defined() ? whole_bias.narrow(0, first, count) : at::Tensor(),
                        compute_);
+    parts.back().set_origin({.name = name, .first_row = first, .all_rows = total});
     first += count;
   }
   return parts;

@@ -30,6 +30,8 @@ class TensorFinder {
 
   [[nodiscard]] bool is_gguf() const { return gguf_; }
   [[nodiscard]] std::string layer_name(std::int64_t layer, TensorNames names) const;
+  // "model." as the file spells it; empty in a GGUF file.
+  [[nodiscard]] std::string prefix() const { return gguf_ ? "" : prefix_; }
   [[nodiscard]] std::string embedding_name() const;
   [[nodiscard]] std::string final_norm_name() const;
   [[nodiscard]] std::string head_name() const { return gguf_ ? "output" : "lm_head"; }
@@ -55,11 +57,9 @@ class TensorFinder {
                               std::int64_t columns);
   // A matrix of one row, which some files store as a vector.
   StoredMatrix row(const std::string& name, std::int64_t columns);
-  [[nodiscard]] Linear plain(const StoredMatrix& weight) const { return {weight, {}, compute_}; }
+  [[nodiscard]] Linear plain(const StoredMatrix& weight, TensorOrigin origin) const;
   // Computed in float32 at least.
-  [[nodiscard]] Linear precise(const StoredMatrix& weight) const {
-    return {weight, {}, compute_ == Compute::bf16 ? Compute::f32 : compute_};
-  }
+  [[nodiscard]] Linear precise(const StoredMatrix& weight, TensorOrigin origin) const;
 
   // The tensors found since the last call.
   std::vector<const TensorInfo*> take_noted();

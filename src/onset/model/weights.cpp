@@ -173,6 +173,7 @@ void find_head(TensorFinder& finder, const Checkpoint& checkpoint, const ModelCo
                   ".weight is missing, and the configuration does not tie it to the embedding");
     weights.tied = true;
     weights.head = Linear(weights.embedding, {}, compute);
+    weights.head.set_origin({.name = finder.embedding_name()});
     return;
   }
   weights.head = finder.linear(finder.head_name(), config.vocabulary, config.hidden, false);
@@ -203,10 +204,36 @@ at::Tensor LatentWeights::dense_up(std::int64_t heads, at::ScalarType type) cons
   return at::stack(parts);
 }
 
+std::vector<NamedGain> gains_of(LayerWeights& layer, const ModelConfig& config,
+                                const ModelWeights& weights, std::int64_t index) {
+  std::vector<NamedGain> gains;
+  const auto add = [&](TensorNames names, at::Tensor& gain) {
+    if (!gain.defined()) return;
+    gains.push_back({weights.gguf ? str_cat("blk.", index, ".", names.gguf, ".weight")
+                                  : str_cat(weights.prefix, "layers.", index, ".",
+                                            names.hugging_face, ".weight"),
+                     &gain});
+  };
+  add(attn_norm_name, layer.attn_norm);
+  add(attn_post_norm_name, layer.attn_post_norm);
+  add(config.post_norms && config.pre_norms ? sandwiched_ffn_norm_name : ffn_norm_name,
+      layer.ffn_norm);
+  add(ffn_post_norm_name, layer.ffn_post_norm);
+  add(q_norm_name, layer.attention.q_norm);
+  add(k_norm_name, layer.attention.k_norm);
+  if (layer.attention.latent) {
+    add(q_latent_norm_name, layer.attention.latent->query_norm);
+    add(kv_latent_norm_name, layer.attention.latent->key_value_norm);
+  }
+  return gains;
+}
+
 ModelWeights find_weights(const Checkpoint& checkpoint, const ModelConfig& config, Compute compute,
                           const Log& log) {
   TensorFinder finder(checkpoint, compute);
   ModelWeights weights;
+  weights.gguf = finder.is_gguf();
+  weights.prefix = finder.prefix();
   weights.embedding = finder.matrix(finder.embedding_name(), config.vocabulary, config.hidden);
   finder.take_noted();
   weights.layers.reserve(config.layers.size());

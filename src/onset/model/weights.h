@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "onset/base/log.h"
@@ -107,10 +108,22 @@ void for_each_linear(LayerWeights& layer, const Visit& visit) {
 struct ModelWeights {
   StoredMatrix embedding;  // [V, D]
   std::vector<LayerWeights> layers;
+  // The embedding where it is trained, [V, D]; `embedding` is then a view of it.
+  at::Tensor embedding_parameter;
   at::Tensor final_norm;  // [D]
   Linear head;            // [V, D]; of the embedding when tied
   bool tied = false;
+  bool gguf = false;   // whether names are those of GGUF
+  std::string prefix;  // "model." as the file spells it; empty in a GGUF file
 };
+
+struct NamedGain {
+  std::string name;  // of the file's tensor
+  at::Tensor* gain;
+};
+// The gains of a layer's norms that the family has.
+[[nodiscard]] std::vector<NamedGain> gains_of(LayerWeights& layer, const ModelConfig& config,
+                                              const ModelWeights& weights, std::int64_t index);
 
 // Views into the checkpoint, which must outlive them; gains and biases are copied in the residual
 // type of `compute`. Throws an input error that names the file, the tensor, expected and found.

@@ -1,0 +1,50 @@
+// A model's weights as tensors that are trained.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+#include <vector>
+
+#include "onset/model/decoder.h"
+
+namespace onset {
+
+struct Parameter {
+  // Of the checkpoint's tensor; of one that several layers share (fused projections, stacks of
+  // experts) with the part: "model.layers.0.self_attn.qkv_proj.weight[64:96]",
+  // "model.layers.1.mlp.experts.down_proj[3]".
+  std::string name;
+  at::Tensor tensor;  // a leaf of the residual type, as the file stores the weight (gains too)
+};
+
+// Every weight of a model but the correction biases of routers, which no gradient reaches. The
+// decoder's layers work on these tensors from then on; a tied head and embedding are one.
+class Parameters {
+ public:
+  // Copies all weights, 4 bytes each (8 in f64). The decoder must outlive the object; a model whose
+  // layers have been given adapters keeps them. Not in InferenceMode.
+  explicit Parameters(Decoder& decoder);
+
+  [[nodiscard]] const std::vector<Parameter>& all() const { return all_; }
+  // Before each recorded pass and after each change of the tensors: gains that are stored as w - 1
+  // and weights kept as bfloat16 are made anew.
+  void refresh();
+
+ private:
+  void add_linear(Linear& linear);
+  void add_gain(const std::string& name, at::Tensor& gain);
+  void add_layer(std::int64_t layer);
+
+  struct ShiftedGain {
+    at::Tensor* effective;
+    at::Tensor stored;
+  };
+
+  Decoder& decoder_;
+  std::vector<Parameter> all_;
+  std::vector<ShiftedGain> shifted_;
+  std::vector<Linear*> linears_;
+};
+
+}  // namespace onset

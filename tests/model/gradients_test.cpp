@@ -1,0 +1,133 @@
+// The backward pass against gradients computed with transformers (tests/data/models/README.md), and
+// against finite differences.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "onset/model/decoder.h"
+#include "onset/model/parameters.h"
+#include "support/support.h"
+#include "support/tensors.h"
+
+namespace onset::testing {
+namespace {
+
+// The mean cross entropy of tokens 1..T-1 given their prefixes.
+at::Tensor loss_of(const Decoder& decoder, const std::vector<std::int64_t>& ids,
+                   const Hooks* hooks = nullptr) {
+  const std::vector<SequenceInput> batch{{.ids = ids}};
+  const ForwardResult result = decoder.forward(batch, LogitRows::all, hooks);
+  const auto count = static_cast<std::int64_t>(ids.size());
+  const at::Tensor targets = at::tensor(ids, at::kLong).narrow(0, 1, count - 1).unsqueeze(1);
+  return at::log_softmax(result.logits.narrow(0, 0, count - 1), -1)
+      .gather(1, targets)
+      .mean()
+      .neg();
+}
+
+struct Case {
+  const char* model;
+  bool recompute;
+};
+
+class Gradients : public ::testing::TestWithParam<Case> {};
+
+TEST_P(Gradients, EqualTheReference) {
+  const std::filesystem::path folder = data(std::string("models/") + GetParam().model);
+  const OrderedJson facts = OrderedJson::parse(read_file(folder / "reference.json"));
+  if (!facts.contains("gradients")) GTEST_SKIP() << "this model comes without gradients";
+  const ReferenceTensors reference(folder / "reference.safetensors");
+  Model model = Model::open(folder, {.compute = Compute::f32, .residency = Residency::resident});
+  Decoder& decoder = model.decoder_to_change();
+  Parameters parameters(decoder);
+  decoder.recompute_blocks(GetParam().recompute);
+  const at::Tensor loss = loss_of(decoder, reference.ids("input_ids.b"));
+  EXPECT_NEAR(loss.item<double>(), facts.at("gradients").at("loss").get<double>(), 1e-5);
+  loss.backward();
+  const double atol = facts.at("tolerances").at("gradients").at("atol").get<double>();
+  const double rtol = facts.at("tolerances").at("gradients").at("rtol").get<double>();
+  // Of the file's tensors: some hold several layers.
+  std::map<std::string, double> squares;
+  for (const Parameter& parameter : parameters.all()) {
+    const at::Tensor& gradient = parameter.tensor.grad();
+    if (reference.has("grad." + parameter.name)) {
+      ASSERT_TRUE(gradient.defined()) << parameter.name;
+      const at::Tensor expected = reference.get("grad." + parameter.name);
+      EXPECT_TRUE(at::allclose(gradient, expected.view_as(gradient), rtol, atol))
+          << parameter.name << ": largest difference "
+          << (gradient - expected.view_as(gradient)).abs().max().item<float>();
+    }
+    const double norm = gradient.defined() ? gradient.norm().item<double>() : 0.0;
+    squares[parameter.name.substr(0, parameter.name.find('['))] += norm * norm;
+  }
+  int compared = 0;
+  for (const auto& [name, sum] : squares) {
+    if (!reference.has("gradnorm." + name)) continue;
+    const double expected = reference.get("gradnorm." + name).item<double>();
+    EXPECT_NEAR(std::sqrt(sum), expected, atol + rtol * expected) << name;
+    ++compared;
+  }
+  EXPECT_EQ(compared, facts.at("gradients").at("parameters").get<int>());
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const char* model : {"llama", "llama3", "llama_me", "qwen2", "qwen3", "qwen3_me", "mistral",
+                            "mixtral", "qwen2_moe", "qwen3_moe", "deepseek_v2", "deepseek_v2_lite",
+                            "deepseek_v3", "phi3", "phi3_long", "gemma2", "gemma3", "olmo2"}) {
+    all.push_back({model, false});
+    all.push_back({model, true});
+  }
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, Gradients, ::testing::ValuesIn(cases()),
+                         [](const auto& info) {
+                           return std::string(info.param.model) +
+                                  (info.param.recompute ? "_recomputed" : "");
+                         });
+
+class DoubleGradients : public ::testing::TestWithParam<const char*> {};
+
+// In float64, along random directions of each tensor.
+TEST_P(DoubleGradients, EqualFiniteDifferences) {
+  const std::filesystem::path folder = data(std::string("models/") + GetParam());
+  Model model = Model::open(folder, {.compute = Compute::f64, .residency = Residency::resident});
+  Decoder& decoder = model.decoder_to_change();
+  Parameters parameters(decoder);
+  decoder.recompute_blocks(true);
+  const std::vector<std::int64_t> ids{1, 17, 42, 99, 5, 63};
+  loss_of(decoder, ids).backward();
+  constexpr double step = 1e-5;
+  std::int64_t seed = 1;
+  for (const Parameter& parameter : parameters.all()) {
+    if (!parameter.tensor.grad().defined()) continue;
+    const c10::AutoGradMode off(false);
+    const at::Tensor direction =
+        at::sin(at::arange(parameter.tensor.numel(), at::kDouble).mul(1.7).add(
+                    static_cast<double>(seed++)))
+            .view(parameter.tensor.sizes());
+    const double along = (parameter.tensor.grad() * direction).sum().item<double>();
+    at::Tensor weight = parameter.tensor;
+    const auto loss_at = [&](double distance) {
+      weight.add_(direction, distance);
+      parameters.refresh();
+      const double loss = loss_of(decoder, ids).item<double>();
+      weight.sub_(direction, distance);
+      return loss;
+    };
+    const double difference = (loss_at(step) - loss_at(-step)) / (2 * step);
+    EXPECT_NEAR(along, difference, 1e-6 * std::max(1.0, std::abs(along))) << parameter.name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, DoubleGradients,
+                         ::testing::Values("llama", "qwen3", "gemma2", "qwen3_moe",
+                                           "deepseek_v2_lite"),
+                         [](const auto& info) { return std::string(info.param); });
+
+}  // namespace
+}  // namespace onset::testing
