@@ -7,7 +7,6 @@
 #include <stdexcept>
 #include <vector>
 
-
 namespace onset {
 namespace {
 
@@ -24,9 +23,7 @@ at::Tensor multiply_as(const at::Tensor& x, const at::Tensor& weight, ProductTyp
   }
   // The kernels take pairs of columns.
   const bool odd = weight.size(1) % 2 != 0;
-  const auto even = [&](const at::Tensor& t) {
-    return odd ? at::constant_pad_nd(t, {0, 1}) : t;
-  };
+  const auto even = [&](const at::Tensor& t) { return odd ? at::constant_pad_nd(t, {0, 1}) : t; };
   return multiply_bf16(even(x), even(weight.to(at::kBFloat16)));
 }
 
@@ -44,8 +41,7 @@ StoredMatrix stored_view(const at::Tensor& matrix) {
 }
 
 at::Tensor transposed(const StoredMatrix& weight) {
-  at::Tensor out =
-      at::empty({weight.columns, weight.rows}, at::TensorOptions().dtype(at::kFloat));
+  at::Tensor out = at::empty({weight.columns, weight.rows}, at::TensorOptions().dtype(at::kFloat));
   float* to = out.mutable_data_ptr<float>();
   const std::int64_t panels = (weight.rows + turned_rows - 1) / turned_rows;
   at::parallel_for(0, panels, 1, [&](std::int64_t begin, std::int64_t end) {

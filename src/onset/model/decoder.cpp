@@ -125,9 +125,9 @@ at::Tensor Decoder::embed(std::span<const SequenceInput> batch) const {
   for (const SequenceInput& input : batch)
     ids.insert(ids.end(), input.ids.begin(), input.ids.end());
   const at::Tensor& trained = weights_.embedding_parameter;
-  const at::Tensor rows =
-      trained.defined() ? at::embedding(trained, at::tensor(ids, at::kLong))
-                        : gather_rows(weights_.embedding, ids).to(residual_type(compute()));
+  const at::Tensor rows = trained.defined()
+                              ? at::embedding(trained, at::tensor(ids, at::kLong))
+                              : gather_rows(weights_.embedding, ids).to(residual_type(compute()));
   return config_.embedding_scale == 1.0 ? rows : rows.mul(config_.embedding_scale);
 }
 

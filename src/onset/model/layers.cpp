@@ -17,39 +17,37 @@ bool suits_kernels(const at::Tensor& tensor) {
 }
 
 at::Tensor recorded_rms_norm(const at::Tensor& x, const at::Tensor& gain, double eps) {
-  return with_gradient(
-      {x, gain}, {x, gain},
-      {.forward = [&] { return fused_rms_norm(x, gain, eps); },
-       .backward =
-           [eps](const GradientCall& call) {
-             const NormGradients gradients = rms_norm_gradients(
-                 call.output_gradient.contiguous(), call.saved[0], call.saved[1], eps);
-             return std::vector<at::Tensor>{gradients.x, gradients.gain};
-           }});
+  return with_gradient({x, gain}, {x, gain},
+                       {.forward = [&] { return fused_rms_norm(x, gain, eps); },
+                        .backward =
+                            [eps](const GradientCall& call) {
+                              const NormGradients gradients =
+                                  rms_norm_gradients(call.output_gradient.contiguous(),
+                                                     call.saved[0], call.saved[1], eps);
+                              return std::vector<at::Tensor>{gradients.x, gradients.gain};
+                            }});
 }
 
 at::Tensor recorded_rotation(const at::Tensor& x, const RopeTable& table) {
-  return with_gradient(
-      {x}, {},
-      {.forward = [&] { return fused_rotate(x, table.cos, table.sin); },
-       .backward =
-           [table](const GradientCall& call) {
-             // Turned back: the transpose of a rotation.
-             return std::vector<at::Tensor>{
-                 fused_rotate(call.output_gradient.contiguous(), table.cos, table.sin.neg())};
-           }});
+  return with_gradient({x}, {},
+                       {.forward = [&] { return fused_rotate(x, table.cos, table.sin); },
+                        .backward =
+                            [table](const GradientCall& call) {
+                              // Turned back: the transpose of a rotation.
+                              return std::vector<at::Tensor>{fused_rotate(
+                                  call.output_gradient.contiguous(), table.cos, table.sin.neg())};
+                            }});
 }
 
 at::Tensor recorded_silu_gated(const at::Tensor& gate, const at::Tensor& up) {
-  return with_gradient(
-      {gate, up}, {gate, up},
-      {.forward = [&] { return fused_silu_gated(gate, up); },
-       .backward =
-           [](const GradientCall& call) {
-             const GatedGradients gradients = silu_gated_gradients(
-                 call.output_gradient.contiguous(), call.saved[0], call.saved[1]);
-             return std::vector<at::Tensor>{gradients.gate, gradients.up};
-           }});
+  return with_gradient({gate, up}, {gate, up},
+                       {.forward = [&] { return fused_silu_gated(gate, up); },
+                        .backward =
+                            [](const GradientCall& call) {
+                              const GatedGradients gradients = silu_gated_gradients(
+                                  call.output_gradient.contiguous(), call.saved[0], call.saved[1]);
+                              return std::vector<at::Tensor>{gradients.gate, gradients.up};
+                            }});
 }
 
 }  // namespace

@@ -7,16 +7,9 @@
 #include <vector>
 
 #include "onset/model/decoder.h"
+#include "onset/model/parameter.h"
 
 namespace onset {
-
-struct Parameter {
-  // Of the checkpoint's tensor; of one that several layers share (fused projections, stacks of
-  // experts) with the part: "model.layers.0.self_attn.qkv_proj.weight[64:96]",
-  // "model.layers.1.mlp.experts.down_proj[3]".
-  std::string name;
-  at::Tensor tensor;  // a leaf of the residual type, as the file stores the weight (gains too)
-};
 
 // Every weight of a model but the correction biases of routers, which no gradient reaches. The
 // decoder's layers work on these tensors from then on; a tied head and embedding are one.
@@ -26,6 +19,10 @@ class Parameters {
   // layers have been given adapters keeps them. Not in InferenceMode.
   explicit Parameters(Decoder& decoder);
 
+  // Each of the residual type, as the file stores the weight (gains too), and named as the
+  // checkpoint's tensor; of one that several layers share (fused projections, stacks of experts)
+  // with the part: "model.layers.0.self_attn.qkv_proj.weight[64:96]",
+  // "model.layers.1.mlp.experts.down_proj[3]".
   [[nodiscard]] const std::vector<Parameter>& all() const { return all_; }
   // Before each recorded pass and after each change of the tensors: gains that are stored as w - 1
   // and weights kept as bfloat16 are made anew.

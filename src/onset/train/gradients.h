@@ -9,14 +9,9 @@
 #include <string>
 #include <vector>
 
-namespace onset {
+#include "onset/model/parameter.h"
 
-// A trained tensor under the name that files and messages know it by. A leaf of autograd; its
-// gradient is value.grad().
-struct Parameter {
-  std::string name;
-  at::Tensor value;
-};
+namespace onset {
 
 [[nodiscard]] std::int64_t element_count(std::span<const Parameter> parameters);
 
