@@ -32,7 +32,7 @@ struct LowRankAdapter {
   at::Tensor down;  // A [r, in]
   at::Tensor up;    // B [out, r]; r may be shared with other layers of a fused matrix
   double scale = 1.0;
-  double dropout = 0.0;  // of x, where `dropping` says so
+  double dropout = 0.0;      // of x, where `dropping` says so
   std::uint64_t stream = 0;  // tells the masks of the layers apart
   std::shared_ptr<const DropoutState> dropping = nullptr;
 };
