@@ -1,5 +1,6 @@
 #include "onset/base/ranks.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <exception>
 #include <utility>
@@ -39,6 +40,20 @@ void check(int code, const char* what) {
   MPI_Error_string(code, text.data(), &length);
   text.resize(static_cast<std::size_t>(length));
   throw resource_error(str_cat(what, ": ", text));
+}
+
+// What one call sums: MPI counts in int, and keeps a copy of as much.
+constexpr std::size_t bucket_bytes = std::size_t{32} << 20;
+
+template <class Number>
+void add_over_ranks(std::span<Number> numbers, MPI_Datatype type) {
+  constexpr std::size_t at_once = bucket_bytes / sizeof(Number);
+  for (std::size_t first = 0; first < numbers.size(); first += at_once) {
+    const std::size_t count = std::min(at_once, numbers.size() - first);
+    check(MPI_Allreduce(MPI_IN_PLACE, numbers.data() + first, static_cast<int>(count), type,
+                        MPI_SUM, MPI_COMM_WORLD),
+          "the ranks cannot add up their numbers");
+  }
 }
 
 bool is_running() {
@@ -93,6 +108,14 @@ std::vector<std::string> Ranks::gather(const std::string& mine) const {
   return all;
 }
 
+void Ranks::add(std::span<float> numbers) const {
+  if (count_ > 1) add_over_ranks(numbers, MPI_FLOAT);
+}
+
+void Ranks::add(std::span<double> numbers) const {
+  if (count_ > 1) add_over_ranks(numbers, MPI_DOUBLE);
+}
+
 void end_all_ranks(int exit_code) {
   if (is_running()) MPI_Abort(MPI_COMM_WORLD, exit_code);
 }
@@ -110,6 +133,10 @@ Ranks Ranks::join() {
 }
 
 std::vector<std::string> Ranks::gather(const std::string& mine) const { return {mine}; }
+
+void Ranks::add(std::span<float>) const {}
+
+void Ranks::add(std::span<double>) const {}
 
 void end_all_ranks(int) {}
 

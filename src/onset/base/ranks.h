@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,11 @@ class Ranks {
 
   // Of all ranks, in their order, to all of them. All must call it as often as each other.
   [[nodiscard]] std::vector<std::string> gather(const std::string& mine) const;
+
+  // Replaces each number by its sum over the ranks, in parts; the same bits on every rank. All must
+  // call it with as many numbers.
+  void add(std::span<float> numbers) const;
+  void add(std::span<double> numbers) const;
 
  private:
   struct Membership;

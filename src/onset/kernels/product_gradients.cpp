@@ -14,19 +14,6 @@ namespace {
 constexpr std::int64_t turned_rows = 128;
 constexpr std::int64_t turned_columns = 16;
 
-// x [N, K] times the transpose of `weight` [M, K].
-at::Tensor multiply_as(const at::Tensor& x, const at::Tensor& weight, ProductType type) {
-  if (type == ProductType::f32) return multiply(x, stored_view(weight));
-  if (!cpu_has_bf16_products()) {
-    const auto rounded = [](const at::Tensor& t) { return t.to(at::kBFloat16).to(at::kFloat); };
-    return multiply(rounded(x), stored_view(rounded(weight)));
-  }
-  // The kernels take pairs of columns.
-  const bool odd = weight.size(1) % 2 != 0;
-  const auto even = [&](const at::Tensor& t) { return odd ? at::constant_pad_nd(t, {0, 1}) : t; };
-  return multiply_bf16(even(x), even(weight.to(at::kBFloat16)));
-}
-
 }  // namespace
 
 StoredMatrix stored_view(const at::Tensor& matrix) {
@@ -62,6 +49,18 @@ at::Tensor transposed(const StoredMatrix& weight) {
     }
   });
   return out;
+}
+
+at::Tensor multiply_as(const at::Tensor& x, const at::Tensor& matrix, ProductType type) {
+  if (type == ProductType::f32) return multiply(x, stored_view(matrix));
+  if (!cpu_has_bf16_products()) {
+    const auto rounded = [](const at::Tensor& t) { return t.to(at::kBFloat16).to(at::kFloat); };
+    return multiply(rounded(x), stored_view(rounded(matrix)));
+  }
+  // The kernels take pairs of columns.
+  const bool odd = matrix.size(1) % 2 != 0;
+  const auto even = [&](const at::Tensor& t) { return odd ? at::constant_pad_nd(t, {0, 1}) : t; };
+  return multiply_bf16(even(x), even(matrix.to(at::kBFloat16)));
 }
 
 at::Tensor input_gradient(const at::Tensor& dy, const StoredMatrix& weight, ProductType type) {

@@ -20,6 +20,10 @@ enum class ProductType {
 [[nodiscard]] at::Tensor weight_gradient(const at::Tensor& dy, const at::Tensor& x,
                                          ProductType type);
 
+// x [N, K] times the transpose of a contiguous float32 or bfloat16 matrix [M, K]: [N, M] float32.
+[[nodiscard]] at::Tensor multiply_as(const at::Tensor& x, const at::Tensor& matrix,
+                                     ProductType type);
+
 // W^T [columns, rows] as float32, converted and turned on all threads.
 [[nodiscard]] at::Tensor transposed(const StoredMatrix& weight);
 

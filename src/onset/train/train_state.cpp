@@ -18,9 +18,9 @@ namespace onset {
 namespace {
 
 constexpr const char* state_file = "trainer_state.json";
-constexpr const char* moments_file = "optimizer.safetensors";
+constexpr const char* optimizer_file = "optimizer.safetensors";
 constexpr const char* state_format = "onset-training";
-constexpr const char* moments_format = "onset-adamw";
+constexpr const char* optimizer_format = "onset-adamw";
 constexpr std::int64_t state_version = 1;
 
 DType dtype_of(const at::Tensor& tensor) {
@@ -35,20 +35,21 @@ DType dtype_of(const at::Tensor& tensor) {
       break;
   }
   throw usage_error(
-      str_cat("moments of type ", at::toString(tensor.scalar_type()), " cannot be saved"));
+      str_cat("trained tensors of type ", at::toString(tensor.scalar_type()), " cannot be saved"));
 }
 
 // The tensors of one parameter under their names in the file.
-std::array<std::pair<std::string, at::Tensor>, 3> named(const Parameter& parameter,
+std::array<std::pair<std::string, at::Tensor>, 4> named(const Parameter& parameter,
                                                         const AdamWMoments& moments) {
-  return {{{"first." + parameter.name, moments.first},
+  return {{{"weight." + parameter.name, parameter.value.detach()},
+           {"first." + parameter.name, moments.first},
            {"second." + parameter.name, moments.second},
            {"steps." + parameter.name, moments.steps}}};
 }
 
-void write_moments(const std::filesystem::path& path, const AdamW& optimizer) {
+void write_optimizer(const std::filesystem::path& path, const AdamW& optimizer) {
   SafetensorsWriter writer(path);
-  writer.set_metadata("format", moments_format);
+  writer.set_metadata("format", optimizer_format);
   const auto moments = optimizer.moments();
   for (std::size_t i = 0; i < moments.size(); ++i) {
     for (const auto& [name, tensor] : named(optimizer.parameters()[i], moments[i])) {
@@ -113,7 +114,7 @@ std::filesystem::path save_checkpoint(
   const auto path = checkpoint_path(output, state.step);
   write_folder_atomically(path, [&](const std::filesystem::path& folder) {
     write_model(folder);
-    write_moments(folder / moments_file, optimizer);
+    write_optimizer(folder / optimizer_file, optimizer);
     write_file_atomically(folder / state_file, state_json(state).dump(1) + "\n");
   });
   if (retention.keep > 0) {
@@ -160,13 +161,13 @@ void check_same_run(const TrainState& saved, const OrderedJson& identity,
                     "use the settings of that run, or begin a new one in another folder");
 }
 
-void read_moments(const std::filesystem::path& checkpoint, AdamW& optimizer) {
+void read_optimizer(const std::filesystem::path& checkpoint, AdamW& optimizer) {
   const c10::NoGradGuard no_grad;
-  const auto path = checkpoint / moments_file;
+  const auto path = checkpoint / optimizer_file;
   const std::string where = path.string();
   const SafetensorsFile file = read_safetensors(path);
   const auto format = file.metadata.find("format");
-  require_input(format != file.metadata.end() && format->second == moments_format, where,
+  require_input(format != file.metadata.end() && format->second == optimizer_format, where,
                 ": is not the state of onset's AdamW");
   std::map<std::string, const TensorInfo*> stored;
   for (const TensorInfo& info : file.tensors) stored[info.name] = &info;

@@ -1,5 +1,6 @@
-// A run's state beside the weights, so that it goes on where it was: the optimizer's moments
-// (optimizer.safetensors) and everything else (trainer_state.json), in a folder `checkpoint-N`.
+// A run's state beside the model's files, so that it goes on where it was: the trained tensors in
+// the precision they are trained in with the optimizer's moments (optimizer.safetensors), and
+// everything else (trainer_state.json), in a folder `checkpoint-N`.
 #pragma once
 
 #include <cstdint>
@@ -48,8 +49,8 @@ std::filesystem::path save_checkpoint(
 void check_same_run(const TrainState& saved, const OrderedJson& identity,
                     const std::filesystem::path& checkpoint);
 
-// Overwrites the optimizer's moments with the saved ones. Throws an input error where the file is
-// damaged, or holds other tensors, shapes or types; then the moments are as they were.
-void read_moments(const std::filesystem::path& checkpoint, AdamW& optimizer);
+// Overwrites the trained tensors and their moments with the saved ones. Throws an input error where
+// the file is damaged, or holds other tensors, shapes or types; then all is as it was.
+void read_optimizer(const std::filesystem::path& checkpoint, AdamW& optimizer);
 
 }  // namespace onset

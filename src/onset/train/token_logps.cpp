@@ -1,0 +1,209 @@
+#include "onset/train/token_logps.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <memory>
+#include <stdexcept>
+#include <utility>
+
+#include "onset/kernels/gradient.h"
+#include "onset/kernels/product_gradients.h"
+#include "onset/model/decoder.h"
+#include "onset/model/layers.h"
+
+namespace onset {
+namespace {
+
+// Numbers of logits that stand at a time.
+constexpr std::int64_t logits_at_once = std::int64_t{16} << 20;
+constexpr std::int64_t fewest_rows = 64;
+
+at::Tensor ids_tensor(const std::vector<std::int64_t>& ids) { return at::tensor(ids, at::kLong); }
+
+// Calls visit(first, count) for parts of the rows.
+template <class Visit>
+void for_parts(std::int64_t rows, std::int64_t vocabulary, const Visit& visit) {
+  const std::int64_t at_once = std::max(fewest_rows, logits_at_once / vocabulary);
+  for (std::int64_t first = 0; first < rows; first += at_once) {
+    visit(first, std::min(at_once, rows - first));
+  }
+}
+
+// The log-probabilities of targets [n, 1]; leaves softmax minus one-hot in `logits` [n, V]: what
+// -dlogp / dlogits is, times the temperature.
+at::Tensor take_logps(at::Tensor& logits, const at::Tensor& targets, double temperature,
+                      std::int64_t* correct) {
+  if (temperature != 1.0) logits.div_(temperature);
+  const at::Tensor largest = logits.amax(1, /*keepdim=*/true);
+  const at::Tensor own = logits.gather(1, targets);
+  if (correct != nullptr) *correct += own.ge(largest).sum().item<std::int64_t>();
+  logits.sub_(largest).exp_();
+  const at::Tensor sum = logits.sum(1, /*keepdim=*/true);
+  logits.div_(sum);
+  logits.scatter_add_(1, targets, at::full_like(own, -1.0));
+  return own.sub(largest).sub_(sum.log()).squeeze(1);
+}
+
+// The head of a model in float32 or bfloat16, without adapter, bias or cap: its gradients by our
+// own products, nothing of the logits kept.
+class PlainHead {
+ public:
+  PlainHead(const Decoder& decoder, at::Tensor targets, double temperature)
+      : head_(decoder.weights().head),
+        vocabulary_(decoder.config().vocabulary),
+        type_(decoder.compute() == Compute::bf16 ? ProductType::bf16 : ProductType::f32),
+        targets_(std::move(targets)),
+        temperature_(temperature) {}
+
+  [[nodiscard]] static bool suits(const Decoder& decoder) {
+    const Linear& head = decoder.weights().head;
+    return decoder.compute() != Compute::f64 && !head.adapter() && !head.bias().defined() &&
+           decoder.config().logit_softcap == 0;
+  }
+
+  // Of normed hidden states [n, D].
+  [[nodiscard]] TokenLogps logps(const at::Tensor& normed, bool equal_gradients) const {
+    const bool trained = records_gradient(head_.parameter());
+    const auto correct = std::make_shared<std::int64_t>(0);
+    // What the values' sum has as gradients; weighted in the backward pass.
+    const auto unit = std::make_shared<Gradients>();
+    const bool ahead = !trained || equal_gradients;
+    std::vector<at::Tensor> inputs{normed};
+    if (trained) inputs.push_back(head_.parameter());
+    const at::Tensor values = with_gradient(
+        inputs, {normed},
+        {.forward = [&] { return forward(normed, correct.get(), ahead, trained, *unit); },
+         .backward =
+             [self = *this, trained, ahead, unit](const GradientCall& call) {
+               const at::Tensor& weights = call.output_gradient;
+               const bool scales = ahead && (!trained || all_equal(weights));
+               Gradients found = scales ? self.scaled(*unit, weights)
+                                        : self.backward(call.saved.front(), weights, trained);
+               std::vector<at::Tensor> gradients{found.normed};
+               if (trained) gradients.push_back(found.head);
+               return gradients;
+             }});
+    return {.values = values, .correct = *correct};
+  }
+
+ private:
+  struct Gradients {
+    at::Tensor normed;  // [n, D]
+    at::Tensor head;    // [V, D]; undefined where the head is not trained
+  };
+
+  static bool all_equal(const at::Tensor& weights) {
+    return weights.eq(weights[0]).all().item<bool>();
+  }
+
+  [[nodiscard]] at::Tensor turned_head() const {
+    const at::Tensor turned = transposed(head_.stored());
+    const bool halves = type_ == ProductType::bf16 && cpu_has_bf16_products();
+    return halves ? turned.to(at::kBFloat16) : turned;
+  }
+
+  void add_gradients(const at::Tensor& dlogits, const at::Tensor& rows, const at::Tensor& turned,
+                     std::int64_t first, bool trained, Gradients& sums) const {
+    sums.normed.narrow(0, first, rows.size(0)).copy_(multiply_as(dlogits, turned, type_));
+    if (!trained) return;
+    at::Tensor part = weight_gradient(dlogits, rows, type_);
+    if (sums.head.defined()) {
+      sums.head.add_(part);
+    } else {
+      sums.head = std::move(part);
+    }
+  }
+
+  at::Tensor forward(const at::Tensor& normed, std::int64_t* correct, bool ahead, bool trained,
+                     Gradients& unit) const {
+    const bool records = records_anything_;
+    at::Tensor values = at::empty({normed.size(0)}, normed.options());
+    at::Tensor turned;
+    if (ahead && records) {
+      turned = turned_head();
+      unit.normed = at::empty_like(normed);
+    }
+    for_parts(normed.size(0), vocabulary_, [&](std::int64_t first, std::int64_t count) {
+      const at::Tensor rows = normed.narrow(0, first, count);
+      at::Tensor logits = head_(rows);
+      values.narrow(0, first, count)
+          .copy_(take_logps(logits, targets_.narrow(0, first, count), temperature_, correct));
+      if (turned.defined()) {
+        add_gradients(logits.mul_(-1.0 / temperature_), rows, turned, first, trained, unit);
+      }
+    });
+    return values;
+  }
+
+  static Gradients scaled(Gradients& unit, const at::Tensor& weights) {
+    if (unit.head.defined()) unit.head.mul_(weights[0]);
+    return {.normed = unit.normed.mul(weights.unsqueeze(1)), .head = std::move(unit.head)};
+  }
+
+  [[nodiscard]] Gradients backward(const at::Tensor& normed, const at::Tensor& weights,
+                                   bool trained) const {
+    Gradients sums{.normed = at::empty_like(normed), .head = {}};
+    const at::Tensor turned = turned_head();
+    const at::Tensor scales = weights.mul(-1.0 / temperature_).unsqueeze(1);
+    for_parts(normed.size(0), vocabulary_, [&](std::int64_t first, std::int64_t count) {
+      const at::Tensor rows = normed.narrow(0, first, count);
+      at::Tensor logits = head_(rows);
+      static_cast<void>(
+          take_logps(logits, targets_.narrow(0, first, count), temperature_, nullptr));
+      add_gradients(logits.mul_(scales.narrow(0, first, count)), rows, turned, first, trained,
+                    sums);
+    });
+    return sums;
+  }
+
+  Linear head_;
+  std::int64_t vocabulary_;
+  ProductType type_;
+  at::Tensor targets_;  // [n, 1]
+  double temperature_;
+  bool records_anything_ = c10::GradMode::is_enabled();
+};
+
+// Any head: parts of the rows, each computed again in the backward pass.
+TokenLogps recomputed_logps(const Decoder& decoder, const at::Tensor& chosen,
+                            const at::Tensor& targets, double temperature) {
+  const auto correct = std::make_shared<std::int64_t>(0);
+  std::vector<at::Tensor> parts;
+  for_parts(chosen.size(0), decoder.config().vocabulary,
+            [&](std::int64_t first, std::int64_t count) {
+              const auto logps = [&decoder, own = targets.narrow(0, first, count), temperature,
+                                  correct](const at::Tensor& input) {
+                at::Tensor logits = decoder.logits_of(input);
+                // The first of the two computations runs without gradients.
+                if (!c10::GradMode::is_enabled()) {
+                  *correct += logits.argmax(1, true).eq(own).sum().item<std::int64_t>();
+                }
+                if (temperature != 1.0) logits = logits.div(temperature);
+                return at::log_softmax(logits, -1).gather(1, own).squeeze(1);
+              };
+              parts.push_back(recomputed(chosen.narrow(0, first, count), logps));
+            });
+  return {.values = parts.size() == 1 ? parts.front() : at::cat(parts), .correct = *correct};
+}
+
+}  // namespace
+
+TokenLogps token_logps(const Decoder& decoder, const at::Tensor& hidden, const ScoredRows& scored,
+                       const HeadOptions& options) {
+  if (scored.rows.size() != scored.targets.size() || !(options.temperature > 0)) {
+    throw std::logic_error("token_logps: rows and targets differ in number, or no temperature");
+  }
+  if (scored.rows.empty()) return {.values = hidden.sum() * 0.0 + at::zeros({0}, hidden.options())};
+  const at::Tensor chosen = hidden.index_select(0, ids_tensor(scored.rows));  // [n, D]
+  const at::Tensor targets = ids_tensor(scored.targets).unsqueeze(1);
+  if (!PlainHead::suits(decoder)) {
+    return recomputed_logps(decoder, chosen, targets, options.temperature);
+  }
+  const at::Tensor normed =
+      rms_norm(chosen, decoder.weights().final_norm, decoder.config().norm_eps);
+  return PlainHead(decoder, targets, options.temperature).logps(normed, options.equal_gradients);
+}
+
+}  // namespace onset
