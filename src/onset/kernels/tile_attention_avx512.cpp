@@ -111,7 +111,7 @@ void attend(const Attention& attention) {
       _mm512_storeu_ps(at, _mm512_mul_ps(_mm512_loadu_ps(at), inverse[v]));
     }
   }
-  write_out(out, lanes, attention.rows, attention.value_dim);
+  write_out(out, {.out = attention.rows, .stride = attention.value_dim, .rows = lanes});
 }
 
 }  // namespace onset::tiles

@@ -50,8 +50,9 @@ void multiply(const Product& product, float* out, std::int64_t out_stride) {
                   .words = product.words,
                   .vectors = product.lanes / vector_lanes,
                   .sums = product.sums};
-  add_up<type>(sums, {ahead, ahead + product.next.size()});
-  write_out(sums, product.x_rows, out, out_stride);
+  const Output output{.out = out, .stride = out_stride, .rows = product.x_rows};
+  add_up<type>(sums, {ahead, ahead + product.next.size()}, output);
+  write_out(sums, output);
 }
 
 }  // namespace

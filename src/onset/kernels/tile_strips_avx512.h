@@ -155,8 +155,27 @@ struct Sums {
   float* sums = nullptr;
 };
 
+// Where the sums will be written, row by row of x.
+struct Output {
+  float* out = nullptr;
+  std::int64_t stride = 0;  // values from a row to the next
+  std::int64_t rows = 0;    // the leading lanes
+};
+
+// Brings the lines nearer that weight rows [row, row + rows) will be written to: writing to a line
+// that is not in the cache waits for its old content.
+inline void expect_writes(const Output& output, std::int64_t row, std::int64_t rows) {
+  constexpr std::int64_t line_values = line_bytes / static_cast<std::int64_t>(sizeof(float));
+  for (std::int64_t lane = 0; lane < output.rows; ++lane) {
+    const float* at = output.out + lane * output.stride + row;
+    for (std::int64_t i = 0; i < rows; i += line_values) {
+      _mm_prefetch(reinterpret_cast<const char*>(at + i), _MM_HINT_T0);
+    }
+  }
+}
+
 template <TileType type>
-void add_up(const Sums& all, Prefetch prefetch) {
+void add_up(const Sums& all, Prefetch prefetch, const Output& output = {}) {
   const std::int64_t lanes = all.vectors * vector_lanes;
   const std::int64_t most = most_rows(static_cast<int>(all.vectors));
   const std::int64_t pieces = (all.count + most - 1) / most;
@@ -170,26 +189,28 @@ void add_up(const Sums& all, Prefetch prefetch) {
                         .words = std::min(tile_depth, all.words - first),
                         .sums = all.sums + row * lanes,
                         .add = first > 0};
+      if (first == 0) expect_writes(output, row, rows);
       strip_kernel<type>(all.vectors, rows)(strip, prefetch);
     }
   }
 }
 
-// out[lane, r] from sums[r, lane], for count rows r and the first `kept` lanes.
-inline void write_out(const Sums& all, std::int64_t kept, float* out, std::int64_t out_stride) {
+// out[lane, r] from sums[r, lane], for count rows r and the leading lanes.
+inline void write_out(const Sums& all, const Output& output) {
   const std::int64_t lanes = all.vectors * vector_lanes;
   for (std::int64_t first = 0; first < all.count; first += vector_lanes) {
     const std::int64_t rows = std::min<std::int64_t>(vector_lanes, all.count - first);
-    for (std::int64_t lane = 0; lane < kept; lane += vector_lanes) {
+    for (std::int64_t lane = 0; lane < output.rows; lane += vector_lanes) {
       Block block;
       for (__m512& row : block) row = _mm512_setzero_ps();
       for (std::int64_t i = 0; i < rows; ++i) {
         block[i] = _mm512_loadu_ps(all.sums + (first + i) * lanes + lane);
       }
       transpose(block);
-      const std::int64_t left = std::min<std::int64_t>(vector_lanes, kept - lane);
+      const std::int64_t left = std::min<std::int64_t>(vector_lanes, output.rows - lane);
       for (std::int64_t i = 0; i < left; ++i) {
-        _mm512_mask_storeu_ps(out + (lane + i) * out_stride + first, first_lanes(rows), block[i]);
+        float* at = output.out + (lane + i) * output.stride + first;
+        _mm512_mask_storeu_ps(at, first_lanes(rows), block[i]);
       }
     }
   }
