@@ -74,7 +74,7 @@ struct ChoicePlan {
 };
 
 struct PlanOptions {
-  std::int64_t batch_tokens = 4096;
+  std::int64_t batch_tokens = 1024;
   bool share = true;  // false: every sequence is computed whole and by itself
   // Whether what was computed for a sequence of one length serves one of the other (same_rope of
   // generate/prefix_cache.h). Empty: always.

@@ -1,10 +1,14 @@
 #include "onset/eval/choice_scores.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
 #include <map>
+#include <span>
 #include <utility>
 
 #include "onset/model/decoder.h"
@@ -21,27 +25,59 @@ struct Target {
   ChoiceScore* score = nullptr;
 };
 
-// Adds to the scores what rows [n, D] say of their targets: `targets` ascend by `row`, which here
-// counts in `rows`.
+// Whether value `id` is the largest of the row, the first of several.
+template <typename Value>
+bool is_first_of_largest(std::span<const Value> row, std::size_t id) {
+  constexpr std::size_t part = 1024;  // of a row, looked at before the next is read
+  const Value largest = row[id];
+  for (std::size_t begin = 0; begin < row.size(); begin += part) {
+    const std::size_t end = std::min(begin + part, row.size());
+    int larger = 0;
+    for (std::size_t i = begin; i < end; ++i) larger |= row[i] > largest ? 1 : 0;
+    if (larger != 0) return false;
+  }
+  const auto own = row.begin() + static_cast<std::ptrdiff_t>(id);
+  return std::find(row.begin(), own, largest) == own;
+}
+
+// Adds to the scores what log-probabilities [n, V] of rows [first_row, first_row + n) say of their
+// targets.
+template <typename Value>
+void add_scores(const at::Tensor& logprobs, std::span<const Target> targets,
+                std::int64_t first_row) {
+  const auto size = static_cast<std::size_t>(logprobs.size(1));
+  const Value* values = logprobs.const_data_ptr<Value>();
+  struct Found {
+    double logprob = 0;
+    bool likeliest = false;
+  };
+  std::vector<Found> found(targets.size());
+  at::parallel_for(0, std::ssize(targets), 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const Target& target = targets[static_cast<std::size_t>(i)];
+      const std::span row(values + (target.row - first_row) * logprobs.size(1), size);
+      const auto id = static_cast<std::size_t>(target.id);
+      found[static_cast<std::size_t>(i)] = {.logprob = static_cast<double>(row[id]),
+                                            .likeliest = is_first_of_largest(row, id)};
+    }
+  });
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    ChoiceScore& score = *targets[i].score;
+    score.loglik += found[i].logprob;
+    score.greedy = score.greedy && found[i].likeliest;
+  }
+}
+
+// The same of rows [n, D] that leave the last block.
 void add_scores(const Decoder& decoder, const at::Tensor& rows, std::span<const Target> targets,
                 std::int64_t first_row) {
   // libtorch's own float32 log-softmax loses a little of long sums (log-probabilities come out
   // about 1e-5 high); scores are compared with those of harnesses that use it.
-  const at::Tensor logprobs = at::log_softmax(decoder.logits_of(rows), 1);  // [n, V]
-  std::vector<std::int64_t> at_row;
-  std::vector<std::int64_t> ids;
-  for (const Target& target : targets) {
-    at_row.push_back(target.row - first_row);
-    ids.push_back(target.id);
-  }
-  const at::Tensor chosen =
-      logprobs.index({at::tensor(at_row, at::kLong), at::tensor(ids, at::kLong)}).to(at::kDouble);
-  const at::Tensor likeliest = logprobs.argmax(1);
-  const double* chosen_logprobs = chosen.const_data_ptr<double>();
-  const std::int64_t* best_ids = likeliest.const_data_ptr<std::int64_t>();
-  for (std::size_t i = 0; i < targets.size(); ++i) {
-    targets[i].score->loglik += chosen_logprobs[i];
-    targets[i].score->greedy = targets[i].score->greedy && best_ids[at_row[i]] == ids[i];
+  const at::Tensor logprobs = at::log_softmax(decoder.logits_of(rows), 1);
+  if (logprobs.scalar_type() == at::kDouble) {
+    add_scores<double>(logprobs, targets, first_row);
+  } else {
+    add_scores<float>(logprobs, targets, first_row);
   }
 }
 

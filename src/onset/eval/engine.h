@@ -47,7 +47,9 @@ struct EvalOptions {
   // BOS before each sequence; not given: as the tokenizer's own configuration says. Never a second
   // one before a text that a chat format began with it.
   std::optional<bool> bos = std::nullopt;
-  std::int64_t batch_tokens = 4096;  // tokens of one forward pass; a longer item is alone
+  // Tokens of one forward pass; a longer item is alone. With more, what passes from one product to
+  // the next leaves the caches; with fewer, weights are read too often.
+  std::int64_t batch_tokens = 1024;
   Overlong overlong = Overlong::truncate;
   std::int64_t context = 0;  // the longest sequence; 0: what the model was trained for
   // Of text items. `bos` is taken from EvalOptions::bos, not from here.
