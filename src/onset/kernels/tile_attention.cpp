@@ -53,18 +53,19 @@ void attend_tile(const TileAttention& attention, std::int64_t b) {
   scratch.packed.resize(static_cast<std::size_t>(attention.dim * lanes));
   scratch.scores.resize(static_cast<std::size_t>(keys * lanes));
   scratch.sums.resize(static_cast<std::size_t>(attention.value_dim * lanes));
-  tiles::attend({.rows = scratch.rows.data(),
-                 .packed = scratch.packed.data(),
-                 .scores = scratch.scores.data(),
-                 .sums = scratch.sums.data(),
-                 .keys = attention.keys + begin * attention.dim,
-                 .values = attention.values + begin,
-                 .value_stride = attention.seen,
-                 .key_count = keys,
-                 .dim = attention.dim,
-                 .value_dim = attention.value_dim,
-                 .first_key = first_key.data(),
-                 .last_key = last_key.data()});
+  tiles::attend(
+      {.rows = scratch.rows.data(),
+       .packed = scratch.packed.data(),
+       .scores = scratch.scores.data(),
+       .sums = scratch.sums.data(),
+       .keys = attention.keys + begin * attention.dim,
+       .values = attention.values + begin,
+       .value_stride = attention.value_stride > 0 ? attention.value_stride : attention.seen,
+       .key_count = keys,
+       .dim = attention.dim,
+       .value_dim = attention.value_dim,
+       .first_key = first_key.data(),
+       .last_key = last_key.data()});
   for (std::int64_t lane = 0; lane < count; ++lane) {
     const std::int64_t pair = first + lane;
     std::copy_n(scratch.rows.data() + lane * attention.value_dim, attention.value_dim,

@@ -10,8 +10,9 @@ namespace onset {
 struct TileAttention {
   const float* q = nullptr;     // query t of head h at q + t * query_stride + h * dim
   const float* keys = nullptr;  // [seen, dim]
-  // [value_dim, seen], so transposed.
+  // [value_dim, seen], so transposed; a row value_stride behind the one before it, 0: seen.
   const float* values = nullptr;
+  std::int64_t value_stride = 0;
   float* out = nullptr;  // as q, by out_stride and value_dim
   std::int64_t queries = 0;
   std::int64_t heads = 0;  // that share the keys

@@ -122,6 +122,9 @@ class Decoder {
   // undefined; an undefined tensor where each sequence has to be looked at by itself.
   [[nodiscard]] at::Tensor attend_decoding(const Pass& pass, std::int64_t layer,
                                            const HeadStates& states) const;
+  // Of sequences without caches, all at once: [N, H, V]; an undefined tensor as above.
+  [[nodiscard]] at::Tensor attend_together(const Pass& pass, std::int64_t layer,
+                                           const HeadStates& states) const;
   [[nodiscard]] static bool all_alone(const Pass& pass, std::int64_t layer);
   // What the sequence's tokens see: the beginnings it stands behind, then its own; heads first, [G,
   // S, K] and [G, S, V].

@@ -5,6 +5,8 @@
 
 #include "onset/base/error.h"
 #include "onset/kernels/cached_attention.h"
+#include "onset/kernels/packed_attention.h"
+#include "onset/kernels/tile_product.h"
 #include "onset/model/attention.h"
 #include "onset/model/decoder_pass.h"
 
@@ -240,6 +242,61 @@ at::Tensor Decoder::attend_decoding(const Pass& pass, std::int64_t layer,
   return out;
 }
 
+at::Tensor Decoder::attend_together(const Pass& pass, std::int64_t layer,
+                                    const HeadStates& states) const {
+  const bool looked_into =
+      pass.wants(SiteKind::attn_scores, layer) || pass.wants(SiteKind::attn_probs, layer);
+  if (pass.sequences.size() < 2 || looked_into || config_.has_latent_attention() ||
+      config_.attention_softcap > 0 || states.q.scalar_type() != at::kFloat ||
+      !has_tiles(TileType::f32)) {
+    return {};
+  }
+  const auto differentiable = [](const at::Tensor& t) { return t.requires_grad(); };
+  if (differentiable(states.q) || differentiable(states.k) || differentiable(states.v)) return {};
+  if (std::any_of(pass.batch.begin(), pass.batch.end(),
+                  [](const SequenceInput& given) { return given.cache != nullptr; })) {
+    return {};
+  }
+  const at::Tensor keys = states.k.contiguous();
+  const at::Tensor values = states.v.contiguous();
+  const auto segment_of = [](const at::Tensor& k, const at::Tensor& v, int positions, int groups) {
+    return KeySegment{.keys = k.const_data_ptr<float>(),
+                      .values = v.const_data_ptr<float>(),
+                      .count = k.size(positions),
+                      .key_step = k.stride(positions),
+                      .value_step = v.stride(positions),
+                      .key_group = k.stride(groups),
+                      .value_group = v.stride(groups)};
+  };
+  std::vector<PackedQueries> sequences;
+  sequences.reserve(pass.sequences.size());
+  for (std::size_t s = 0; s < pass.sequences.size(); ++s) {
+    PackedQueries queries{.row = pass.sequences[s].row, .count = pass.sequences[s].count};
+    const KvCache* prefix = nullptr;
+    for (std::optional<std::size_t> at = s; at; at = pass.batch[*at].behind) {
+      const SequenceRows& rows = pass.sequences[*at];
+      queries.seen.push_back(segment_of(keys.narrow(0, rows.row, rows.count),
+                                        values.narrow(0, rows.row, rows.count), 0, 1));
+      prefix = pass.batch[*at].prefix;
+    }
+    if (prefix != nullptr) {
+      const KvCache::View kept = prefix->kept(layer);
+      queries.seen.push_back(segment_of(kept.keys, kept.values, 1, 0));
+    }
+    std::reverse(queries.seen.begin(), queries.seen.end());
+    sequences.push_back(std::move(queries));
+  }
+  const PackedAttention attention{
+      .groups = values.size(1),
+      .value_dim = values.size(2),
+      .window = config_.layers[static_cast<std::size_t>(layer)].sliding_window,
+      .scale = config_.attention_scale};
+  if (!suits_packed_attention(sequences, attention)) return {};
+  at::Tensor out = at::empty({pass.rows, config_.heads, values.size(2)}, values.options());
+  attend_packed(states.q.contiguous(), sequences, attention, out);
+  return out;
+}
+
 // Whether every token sees itself alone: it takes its own value whole, whatever the score.
 bool Decoder::all_alone(const Pass& pass, std::int64_t layer) {
   if (pass.wants(SiteKind::attn_scores, layer) || pass.wants(SiteKind::attn_probs, layer)) {
@@ -263,7 +320,10 @@ at::Tensor Decoder::attention(const Pass& pass, std::int64_t layer, const at::Te
                           pass.rows == static_cast<std::int64_t>(pass.sequences.size()) &&
                           std::all_of(pass.batch.begin(), pass.batch.end(), continues_cache);
   if (all_decode) heads.push_back(decoded);
-  for (std::size_t s = 0; !alone && !all_decode && s < pass.sequences.size(); ++s) {
+  const at::Tensor together = alone ? at::Tensor() : attend_together(pass, layer, states);
+  if (together.defined()) heads.push_back(together);
+  const bool one_by_one = heads.empty();
+  for (std::size_t s = 0; one_by_one && s < pass.sequences.size(); ++s) {
     const SequenceRows& rows = pass.sequences[s];
     KvCache* cache = pass.batch[s].cache;
     if (decoded.defined() && continues_cache(pass.batch[s])) {
