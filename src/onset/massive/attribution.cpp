@@ -28,9 +28,7 @@ std::vector<double> values_of(const at::Tensor& tensor) {
 }
 
 std::vector<double> matrix_row(const Linear& linear, std::int64_t row) {
-  const StoredMatrix& stored = linear.stored();
-  return values_of(
-      expand({stored.row_range(row, 1), stored.dtype, 1, stored.columns}, at::kDouble));
+  return values_of(linear.dense_row(row, at::kDouble));
 }
 
 double bias_of(const Linear& linear, std::int64_t row) {

@@ -19,10 +19,7 @@ namespace {
 constexpr double notable_entry = 0.1;
 
 double weight_at(const Linear& linear, std::int64_t row, std::int64_t column) {
-  const StoredMatrix& stored = linear.stored();
-  const at::Tensor values =
-      expand({stored.row_range(row, 1), stored.dtype, 1, stored.columns}, at::kFloat);
-  return values.select(0, 0).select(0, column).item<double>();
+  return linear.dense_row(row, at::kFloat).select(0, column).item<double>();
 }
 
 // The largest |entry| of [N, C]: signed value, row, column.

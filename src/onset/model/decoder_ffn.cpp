@@ -4,8 +4,10 @@
 #include <c10/core/GradMode.h>
 #include <c10/core/InferenceMode.h>
 
+#include <algorithm>
 #include <atomic>
 
+#include "onset/kernels/gradient.h"
 #include "onset/model/decoder_pass.h"
 #include "onset/model/routing.h"
 
@@ -89,12 +91,15 @@ at::Tensor Decoder::routed_experts(const Pass& pass, std::int64_t layer, const a
   const at::Tensor flat_weights = weights.reshape({-1, 1});
   const bool seen =
       pass.wants(SiteKind::expert_product, layer) || pass.wants(SiteKind::expert_out, layer);
+  const auto& experts = weights_.layers[static_cast<std::size_t>(layer)].mixture->experts;
   const bool differentiable =
-      c10::GradMode::is_enabled() && (input.requires_grad() || flat_weights.requires_grad());
+      records_gradient(input) || records_gradient(flat_weights) ||
+      std::any_of(experts.begin(), experts.end(), [](const FfnWeights& expert) {
+        return expert.gate.trains() || expert.up.trains() || expert.down.trains();
+      });
   if (!seen && !differentiable && groups.size() > 1) {
     return experts_at_once(layer, input, groups, flat_weights);
   }
-  const auto& experts = weights_.layers[static_cast<std::size_t>(layer)].mixture->experts;
   at::Tensor out = at::zeros_like(input);
   for (std::size_t g = 0; g < groups.size(); ++g) {
     const ExpertRows& group = groups[g];

@@ -28,6 +28,11 @@ at::Tensor low_rank_product(const at::Tensor& x, const LowRankAdapter& adapter) 
   return at::linear(at::linear(input, adapter.down), adapter.up).mul(adapter.scale);
 }
 
+// What the adapter adds to the rows of the weight that `up` [n, r] belongs to: [n, in].
+at::Tensor change_of(const LowRankAdapter& adapter, const at::Tensor& up) {
+  return at::mm(up.detach(), adapter.down.detach()).mul(adapter.scale);
+}
+
 // Features of each head from pairs (i, i + K/2) side by side to the two halves one after the other.
 at::Tensor unpermute_features(const at::Tensor& features, std::int64_t head_dim) {
   const std::int64_t n = features.size(0);
@@ -134,9 +139,20 @@ at::Tensor Linear::dense(at::ScalarType type) const {
   if (permuted_head_dim_ != 0) {
     weight = unpermute_features(weight.t().contiguous(), permuted_head_dim_).t().contiguous();
   }
+  return adapter_ ? weight.add(change_of(*adapter_, adapter_->up).to(type)) : weight;
+}
+
+at::Tensor Linear::dense_row(std::int64_t row, at::ScalarType type) const {
+  if (permuted_head_dim_ != 0) throw std::logic_error("Linear::dense_row: of permuted rows");
+  const at::Tensor weight = parameter_.defined() ? parameter_.detach().select(0, row).to(type)
+                                                 : expand(stored_.slice(row, 1), type).view(-1);
   if (!adapter_) return weight;
-  const at::Tensor change = at::mm(adapter_->up.detach(), adapter_->down.detach());
-  return weight.add(change.mul(adapter_->scale).to(type));
+  return weight.add(change_of(*adapter_, adapter_->up.narrow(0, row, 1)).view(-1).to(type));
+}
+
+bool Linear::trains() const {
+  return records_gradient(parameter_) ||
+         (adapter_ && (records_gradient(adapter_->down) || records_gradient(adapter_->up)));
 }
 
 }  // namespace onset

@@ -7,25 +7,10 @@
 namespace onset {
 namespace {
 
-// Mixtral's files call the block "block_sparse_moe" and its matrices w1, w3, w2; the others "mlp".
-constexpr std::string_view mixtral_block = "block_sparse_moe";
-constexpr std::string_view common_block = "mlp";
-
-constexpr TensorNames bias_name{"mlp.gate", "exp_probs_b"};
-constexpr TensorNames shared_gate_name{"mlp.shared_expert_gate", "ffn_gate_inp_shexp"};
-
-// DeepSeek calls it "shared_experts", Qwen "shared_expert".
-constexpr FfnNames deepseek_shared_names{{"mlp.shared_experts.gate_proj", "ffn_gate_shexp"},
-                                         {"mlp.shared_experts.up_proj", "ffn_up_shexp"},
-                                         {"mlp.shared_experts.down_proj", "ffn_down_shexp"}};
-constexpr FfnNames qwen_shared_names{{"mlp.shared_expert.gate_proj", "ffn_gate_shexp"},
-                                     {"mlp.shared_expert.up_proj", "ffn_up_shexp"},
-                                     {"mlp.shared_expert.down_proj", "ffn_down_shexp"}};
-
 // The layer's prefix with the block's name in Hugging Face files: "model.layers.3.mlp".
 std::string block_name(const TensorFinder& finder, const ModelConfig& config, std::int64_t layer) {
-  const std::string mixtral = finder.layer_name(layer, {mixtral_block, ""});
-  const std::string common = finder.layer_name(layer, {common_block, ""});
+  const std::string mixtral = finder.layer_name(layer, {tensor_names::mixtral_block, ""});
+  const std::string common = finder.layer_name(layer, {tensor_names::common_block, ""});
   const bool has_common = finder.find(common + ".gate", "weight") != nullptr;
   return config.architecture == "mixtral" && !has_common ? mixtral : common;
 }
@@ -96,17 +81,17 @@ MixtureWeights find_mixture(TensorFinder& finder, const ModelConfig& config, std
       finder.precise(finder.matrix(router, mixture.experts, config.hidden), {.name = router});
   if (mixture.correction_bias) {
     weights.correction_bias =
-        finder.vector(finder.layer_name(layer, bias_name),
+        finder.vector(finder.layer_name(layer, tensor_names::router_bias),
                       finder.is_gguf() ? "bias" : "e_score_correction_bias", mixture.experts);
     require_input(weights.correction_bias.isfinite().all().item<bool>(), "the router of layer ",
                   layer, " has a correction bias that holds NaN or infinity");
   }
   if (mixture.shared_ffn > 0) {
-    weights.shared =
-        find_ffn(finder, mixture.shared_gate ? qwen_shared_names : deepseek_shared_names, layer,
-                 mixture.shared_ffn, config.hidden, false);
+    weights.shared = find_ffn(
+        finder, mixture.shared_gate ? tensor_names::qwen_shared : tensor_names::deepseek_shared,
+        layer, mixture.shared_ffn, config.hidden, false);
     if (mixture.shared_gate) {
-      const std::string gate = finder.layer_name(layer, shared_gate_name);
+      const std::string gate = finder.layer_name(layer, tensor_names::shared_gate);
       weights.shared_gate = finder.precise(finder.row(gate, config.hidden), {.name = gate});
     }
   }

@@ -9,12 +9,6 @@
 
 namespace onset {
 
-struct FfnNames {
-  TensorNames gate;
-  TensorNames up;
-  TensorNames down;
-};
-
 [[nodiscard]] FfnWeights find_ffn(TensorFinder& finder, const FfnNames& names, std::int64_t layer,
                                   std::int64_t inner, std::int64_t hidden, bool bias);
 

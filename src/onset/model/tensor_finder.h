@@ -14,14 +14,9 @@
 #include "onset/kernels/stored_matrix.h"
 #include "onset/model/linear.h"
 #include "onset/model/model.h"
+#include "onset/model/tensor_names.h"
 
 namespace onset {
-
-// What a tensor is called inside a layer, behind "model.layers.N." and "blk.N.".
-struct TensorNames {
-  std::string_view hugging_face;
-  std::string_view gguf;
-};
 
 // All errors are input errors that name the file, the tensor, what was expected and found.
 class TensorFinder {

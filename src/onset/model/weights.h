@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "onset/base/log.h"
@@ -118,7 +119,8 @@ struct ModelWeights {
 };
 
 struct NamedGain {
-  std::string name;  // of the file's tensor
+  std::string name;         // of the file's tensor
+  std::string_view module;  // of transformers' module inside the layer: "input_layernorm"
   at::Tensor* gain;
 };
 // The gains of a layer's norms that the family has.
