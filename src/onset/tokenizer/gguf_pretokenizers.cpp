@@ -97,6 +97,12 @@ std::string known_names() {
   return join(names, ", ");
 }
 
+Error unknown_name(const std::string& name, const std::string& where) {
+  return input_error(
+      str_cat(where, ": tokenizer.ggml.pre ", quote(name), " is not a known pre-tokenizer"),
+      str_cat("known are ", known_names()));
+}
+
 }  // namespace
 
 GgufPretokenizer gguf_pretokenizer(const std::string& name, const std::string& where) {
@@ -121,9 +127,27 @@ GgufPretokenizer gguf_pretokenizer(const std::string& name, const std::string& w
     result.ignore_merges = row.ignore_merges;
     return result;
   }
-  throw input_error(
-      str_cat(where, ": tokenizer.ggml.pre ", quote(name), " is not a known pre-tokenizer"),
-      str_cat("known are ", known_names()));
+  throw unknown_name(name, where);
+}
+
+std::vector<std::string> gguf_pretokenizer_regexes(const std::string& name,
+                                                   const std::string& where) {
+  std::vector<std::string> regexes;
+  for (const auto& row : rows) {
+    if (row.name != name) continue;
+    for (const auto pattern : row.patterns) {
+      if (!pattern.empty()) regexes.emplace_back(pattern_named(pattern).regex);
+    }
+    return regexes;
+  }
+  for (const auto& row : regex_rows) {
+    if (row.name != name) continue;
+    for (const auto regex : row.regexes) {
+      if (!regex.empty()) regexes.emplace_back(regex);
+    }
+    return regexes;
+  }
+  throw unknown_name(name, where);
 }
 
 }  // namespace onset

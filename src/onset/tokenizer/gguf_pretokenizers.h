@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "onset/tokenizer/pretokenizer.h"
 
@@ -16,5 +17,9 @@ struct GgufPretokenizer {
 
 // Throws an input error "WHERE: ..." that lists the known names.
 [[nodiscard]] GgufPretokenizer gguf_pretokenizer(const std::string& name, const std::string& where);
+// Its steps as tokenizer.json spells them: regexes whose matches stand alone, each inside the
+// pieces of the one before.
+[[nodiscard]] std::vector<std::string> gguf_pretokenizer_regexes(const std::string& name,
+                                                                 const std::string& where);
 
 }  // namespace onset
