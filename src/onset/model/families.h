@@ -27,10 +27,11 @@ enum class MixtureRule {
 };
 
 struct Family {
-  std::string_view name;      // our architecture and HF's `model_type`
-  std::string_view gguf;      // `general.architecture`
-  std::string_view examples;  // for messages
-  bool qkv_bias = false;      // biases of q, k, v unless the config says otherwise
+  std::string_view name;       // our architecture and HF's `model_type`
+  std::string_view gguf;       // `general.architecture`
+  std::string_view examples;   // for messages
+  std::string_view causal_lm;  // transformers' class, "architectures" of config.json
+  bool qkv_bias = false;       // biases of q, k, v unless the config says otherwise
   QkNorm qk_norm = QkNorm::none;
   bool tied_by_default = false;  // where the config does not say
   bool gguf_permuted_qk = false;

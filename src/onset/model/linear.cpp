@@ -142,6 +142,11 @@ at::Tensor Linear::dense(at::ScalarType type) const {
   return adapter_ ? weight.add(change_of(*adapter_, adapter_->up).to(type)) : weight;
 }
 
+at::Tensor Linear::dense_bias() const {
+  if (!bias_.defined() || permuted_head_dim_ == 0) return bias_.defined() ? bias_.detach() : bias_;
+  return unpermute_features(bias_.detach().unsqueeze(0), permuted_head_dim_).squeeze(0);
+}
+
 at::Tensor Linear::dense_row(std::int64_t row, at::ScalarType type) const {
   if (permuted_head_dim_ != 0) throw std::logic_error("Linear::dense_row: of permuted rows");
   const at::Tensor weight = parameter_.defined() ? parameter_.detach().select(0, row).to(type)

@@ -76,6 +76,8 @@ class Linear {
   [[nodiscard]] const at::Tensor& bias() const { return bias_; }
   // The whole weight with its adapter as a tensor [out, in] in the usual row order.
   [[nodiscard]] at::Tensor dense(at::ScalarType type) const;
+  // The bias in the usual row order; undefined without one.
+  [[nodiscard]] at::Tensor dense_bias() const;
   // One row [in] of it. Throws std::logic_error where the rows are permuted.
   [[nodiscard]] at::Tensor dense_row(std::int64_t row, at::ScalarType type) const;
   // Whether gradients of the weight or the adapter would be recorded now.

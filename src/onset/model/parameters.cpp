@@ -56,13 +56,14 @@ Parameters::Parameters(Decoder& decoder) : decoder_(decoder) {
 }
 
 void Parameters::add_linear(Linear& linear) {
+  const at::Tensor stored_bias = linear.dense_bias();
   const at::Tensor weight =
       linear.dense(at::kFloat).to(residual_type(decoder_.compute())).contiguous();
   linear.set_parameter(at::Tensor(weight).requires_grad_(true));
   linears_.push_back(&linear);
   all_.push_back({parameter_name(linear), linear.parameter()});
-  if (!linear.bias().defined()) return;
-  const at::Tensor bias = linear.bias().detach().clone().requires_grad_(true);
+  if (!stored_bias.defined()) return;
+  const at::Tensor bias = stored_bias.clone().requires_grad_(true);
   linear.set_bias(bias);
   const TensorOrigin& origin = linear.origin();
   all_.push_back({str_cat(origin.name, ".bias",
@@ -94,6 +95,13 @@ void Parameters::add_layer(std::int64_t index) {
                 str_cat("blk.", index, ".attn_kv_b"));
   }
   for_each_linear(layer, [&](Linear& linear) { add_linear(linear); });
+}
+
+at::Tensor Parameters::stored_gain(const at::Tensor& gain) const {
+  for (const ShiftedGain& shifted : shifted_) {
+    if (shifted.effective == &gain) return shifted.stored;
+  }
+  return {};
 }
 
 void Parameters::refresh() {

@@ -24,6 +24,8 @@ class Parameters {
   // with the part: "model.layers.0.self_attn.qkv_proj.weight[64:96]",
   // "model.layers.1.mlp.experts.down_proj[3]".
   [[nodiscard]] const std::vector<Parameter>& all() const { return all_; }
+  // The trained tensor behind a gain that files store as w - 1; undefined for another gain.
+  [[nodiscard]] at::Tensor stored_gain(const at::Tensor& gain) const;
   // Before each recorded pass and after each change of the tensors: gains that are stored as w - 1
   // and weights kept as bfloat16 are made anew.
   void refresh();
