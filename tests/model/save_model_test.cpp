@@ -332,6 +332,59 @@ TEST(SaveModel, CopiesWhatTheModelDoesNotUse) {
   EXPECT_EQ(json_of(folder.path() / "config.json").at("onset"), note);
 }
 
+// 2 times the codes of 0.5 to 1.875 in e4m3.
+NamedTensor fp8_of(const std::string& name, const std::vector<std::int64_t>& shape) {
+  NamedTensor tensor{name, DType::f8_e4m3, shape, {}};
+  for (std::int64_t i = 0; i < shape[0] * shape[1]; ++i) {
+    tensor.data.push_back(static_cast<std::byte>(0x30 + i % 16));
+  }
+  return tensor;
+}
+
+TEST(SaveModel, WritesFp8WeightsWithoutTheirScales) {
+  Toy toy;
+  toy.config["quantization_config"] = {{"quant_method", "fp8"}, {"weight_block_size", {128, 128}}};
+  toy.config["torch_dtype"] = "bfloat16";
+  toy.draw();
+  std::vector<NamedTensor> tensors;
+  // The second belongs to a layer that the model does not have.
+  for (const std::string module : {"model.layers.0.mlp.up_proj", "model.mtp.up_proj"}) {
+    tensors.push_back(fp8_of(module + ".weight", {16, 8}));
+    const float scale = 2.0F;
+    const auto bytes = std::as_bytes(std::span(&scale, 1));
+    tensors.push_back(
+        {module + ".weight_scale_inv", DType::f32, {1, 1}, {bytes.begin(), bytes.end()}});
+  }
+  toy.remove("model.layers.0.mlp.up_proj.weight");
+  for (const auto& [name, values] : toy.values) {
+    const auto bytes = std::as_bytes(std::span(values));
+    tensors.push_back({name, DType::f32, toy.shapes.at(name), {bytes.begin(), bytes.end()}});
+  }
+  const TemporaryFolder source;
+  static_cast<void>(source.write("config.json", toy.config.dump()));
+  write_safetensors(source.path() / "model.safetensors", tensors);
+  const TemporaryFolder folder;
+  const Model model = Model::open(source.path());
+  save_model(model, folder.path());
+  const Checkpoint saved = Checkpoint::open(folder.path());
+  EXPECT_EQ(saved.tensors().size(), toy.values.size() + 2);
+  for (const char* name : {"model.layers.0.mlp.up_proj.weight", "model.mtp.up_proj.weight"}) {
+    const TensorInfo& info = saved.require(name);
+    EXPECT_EQ(describe(info), "BF16 [16, 8]");
+    std::vector<float> values(128);
+    to_float32(info.dtype, saved.data(info), values);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      // 0x30 is 0.5, eight steps to 1 and eight to 2.
+      const float step = static_cast<float>(i % 8) / 8.0F;
+      const float code = i % 16 < 8 ? 0.5F + step / 2.0F : 1.0F + step;
+      ASSERT_EQ(values[i], 2.0F * code) << name << i;
+    }
+  }
+  EXPECT_FALSE(json_of(folder.path() / "config.json").contains("quantization_config"));
+  EXPECT_TRUE(at::equal(logits_of(Model::open(folder.path()), {1, 7, 30, 2}),
+                        logits_of(model, {1, 7, 30, 2})));
+}
+
 // A limit on the size of files stands for a full disk.
 class FileSizeLimit {
  public:
