@@ -7,10 +7,6 @@
 namespace onset {
 namespace {
 
-bool smooths(DpoLossType type) {
-  return type == DpoLossType::sigmoid || type == DpoLossType::robust;
-}
-
 void check_lengths(const DpoPairs& pairs, const DpoLossOptions& options, double window_pairs) {
   const auto count = pairs.policy_chosen.numel();
   const auto fits = [&](const at::Tensor& tensor) {
@@ -67,20 +63,6 @@ DpoTotals& DpoTotals::operator+=(const DpoTotals& other) {
   logps_chosen += other.logps_chosen;
   logps_rejected += other.logps_rejected;
   return *this;
-}
-
-void check(const DpoLossOptions& options) {
-  if (!(options.beta > 0)) {
-    throw usage_error(str_cat("DPO's beta is ", options.beta, ", expected above 0"));
-  }
-  if (!(options.label_smoothing >= 0 && options.label_smoothing < 0.5)) {
-    throw usage_error(
-        str_cat("label smoothing is ", options.label_smoothing, ", expected 0 up to below 0.5"));
-  }
-  if (options.label_smoothing > 0 && !smooths(options.type)) {
-    throw usage_error("label smoothing has no effect on ipo",
-                      "leave it out, or choose sigmoid or robust");
-  }
 }
 
 DpoLoss dpo_loss(const DpoPairs& pairs, const DpoLossOptions& options, double window_pairs) {

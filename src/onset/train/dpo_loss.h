@@ -16,15 +16,9 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "onset/train/loss_options.h"
+
 namespace onset {
-
-enum class DpoLossType { sigmoid, robust, ipo, ipo_sum };
-
-struct DpoLossOptions {
-  DpoLossType type = DpoLossType::sigmoid;
-  double beta = 0.1;             // above 0
-  double label_smoothing = 0.0;  // e: 0 up to, not including, 0.5; sigmoid and robust only
-};
 
 // P pairs of one micro-batch, each tensor [P].
 struct DpoPairs {
@@ -56,9 +50,6 @@ struct DpoLoss {
   at::Tensor loss;
   DpoTotals totals;
 };
-
-// Throws a usage error for options out of their range or without effect.
-void check(const DpoLossOptions& options);
 
 // window_pairs: the pairs of all micro-batches and ranks of the step. Throws usage errors as
 // check() does, and where tensors differ in length or the window is smaller than the micro-batch.

@@ -136,24 +136,6 @@ double GrpoTotals::ratio_error() const {
   return tokens > 0 ? std::max(ratio_max - 1, 1 - ratio_min) : 0;
 }
 
-void check(const GrpoLossOptions& options) {
-  if (!(options.epsilon_low >= 0 && options.epsilon_low < 1)) {
-    throw usage_error(
-        str_cat("GRPO's lower epsilon is ", options.epsilon_low, ", expected 0 up to below 1"));
-  }
-  if (!(options.epsilon_high >= 0)) {
-    throw usage_error(
-        str_cat("GRPO's upper epsilon is ", options.epsilon_high, ", expected 0 or above"));
-  }
-  if (!(options.beta >= 0)) {
-    throw usage_error(str_cat("GRPO's beta is ", options.beta, ", expected 0 or above"));
-  }
-  if (options.type == GrpoLossType::dr_grpo && options.max_completion_length < 1) {
-    throw usage_error("dr_grpo divides by the longest completion allowed, which is not given",
-                      "set max_completion_length");
-  }
-}
-
 std::int64_t counted_tokens(const GrpoCompletions& completions) {
   std::int64_t tokens = 0;
   for (std::size_t c = 0; c < completions.lengths.size(); ++c) {

@@ -22,18 +22,9 @@
 #include <limits>
 #include <vector>
 
+#include "onset/train/loss_options.h"
+
 namespace onset {
-
-enum class GrpoLossType { grpo, bnpo, dapo, dr_grpo };
-
-struct GrpoLossOptions {
-  GrpoLossType type = GrpoLossType::dapo;
-  double epsilon_low = 0.2;   // 0 up to 1
-  double epsilon_high = 0.2;  // 0 or above
-  double beta = 0.0;          // 0 or above; 0: no KL term
-  bool kl_times_ratio = false;
-  std::int64_t max_completion_length = 0;  // read by dr_grpo alone
-};
 
 // C completions, packed one after the other: N = sum of their lengths.
 struct GrpoCompletions {
@@ -77,9 +68,6 @@ struct GrpoLoss {
   at::Tensor loss;  // this micro-batch's contribution: backpropagated as it is, they add up
   GrpoTotals totals;
 };
-
-// Throws a usage error for options out of their range.
-void check(const GrpoLossOptions& options);
 
 // The tokens that count: what GrpoWindow::tokens is the sum of.
 [[nodiscard]] std::int64_t counted_tokens(const GrpoCompletions& completions);

@@ -9,24 +9,9 @@
 #include <vector>
 
 #include "onset/train/gradients.h"
+#include "onset/train/optimizer_options.h"
 
 namespace onset {
-
-// Which tensors decay.
-enum class WeightDecay {
-  all,
-  // Matrices and embeddings; norms and biases, which have one dimension, stay (transformers'
-  // Trainer, and TRL with it).
-  matrices,
-};
-
-struct AdamWOptions {
-  double beta1 = 0.9;
-  double beta2 = 0.999;
-  double epsilon = 1e-8;
-  double weight_decay = 0.0;
-  WeightDecay decays = WeightDecay::matrices;
-};
 
 // Of one tensor, in its type and on its device.
 struct AdamWMoments {
