@@ -153,6 +153,9 @@ TEST(TrainSettings, ContradictionsAreRefused) {
          s.grpo.reward_weights = {1, 2};
        },
        {"reward_weights has 2", "reward_funcs 1"}},
+      {TrainMethod::grpo,
+       [](auto& s) { s.grpo.reward_funcs = {"boxed_maths"}; },
+       {"boxed_maths", "did you mean \"boxed_math\""}},
       {TrainMethod::sft,
        [](auto& s) {
          s.sft.packing = true;

@@ -52,6 +52,10 @@ Schedule schedule_of(const TrainerSettings& settings, std::int64_t total_steps) 
           .total_steps = total_steps};
 }
 
+RewardOptions reward_options(const GrpoSettings& settings) {
+  return {.answer = settings.reward_answer, .command_seconds = settings.reward_timeout};
+}
+
 bool greater_is_better(const TrainerSettings& settings) {
   return settings.greater_is_better.value_or(!settings.metric_for_best_model.empty() &&
                                              !settings.metric_for_best_model.ends_with("loss"));

@@ -18,6 +18,7 @@
 #include "onset/train/loss_options.h"
 #include "onset/train/optimizer_options.h"
 #include "onset/train/packing.h"
+#include "onset/train/rewards.h"
 #include "onset/train/schedule.h"
 
 namespace onset {
@@ -177,6 +178,7 @@ struct TrainSettings {
 
 // What the settings say to the parts of a run; of checked ones.
 [[nodiscard]] Schedule schedule_of(const TrainerSettings& settings, std::int64_t total_steps);
+[[nodiscard]] RewardOptions reward_options(const GrpoSettings& settings);
 // Whether a larger value of the metric is the better one.
 [[nodiscard]] bool greater_is_better(const TrainerSettings& settings);
 

@@ -204,6 +204,7 @@ void check_grpo(TrainSettings& settings, std::int64_t ranks) {
                               " numbers, and reward_funcs ", grpo.reward_funcs.size()),
                       "give one weight for each reward, or none");
   }
+  (void)Rewards(grpo.reward_funcs, grpo.reward_weights, reward_options(grpo));
 }
 
 // As Llama chose it: 8/3 of the width, up to a multiple.

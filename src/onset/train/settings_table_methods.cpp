@@ -86,7 +86,7 @@ void add_grpo_rows(SettingRows& rows, GrpoSettings& grpo) {
            "leave completions that were cut off out of the loss");
   rows.group("Rewards");
   rows.add("reward_funcs", grpo.reward_funcs, "REWARD",
-           "gsm8k_strict, gsm8k_flexible, boxed_math, format:REGEX, length:N, command:PROGRAM; "
+           "gsm8k_strict, gsm8k_flexible, boxed_math, format:REGEX, length:MAX, command:PROGRAM; "
            "several are added up");
   rows.add("reward_weights", grpo.reward_weights, "X,Y", "one for each; 1 when not given").range = {
       .min = -std::numeric_limits<double>::infinity()};
