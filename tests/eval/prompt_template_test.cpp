@@ -56,5 +56,13 @@ TEST(PromptTemplate, WhatIsNoTemplateIsRefused) {
   }
 }
 
+TEST(PromptTemplate, TheFirstPlaceAlone) {
+  const OrderedJson row{{"question", " Why? "}, {"choices", {"a", "b"}}};
+  const PromptTemplate asked("Of {part}: {question|strip} {choices[0]}", "here");
+  EXPECT_EQ(asked.render_first(row, "row", {{"part", "law"}}), "law");
+  EXPECT_EQ(PromptTemplate("Q: {question|strip}\nA:", "here").render_first(row, "row"), "Why?");
+  EXPECT_EQ(PromptTemplate("Answer:", "here").render_first(row, "row"), "");
+}
+
 }  // namespace
 }  // namespace onset

@@ -156,22 +156,31 @@ std::string PromptTemplate::text_of(const OrderedJson& value, const Place& place
   return value.dump();
 }
 
+std::string PromptTemplate::render(const Place& place, const OrderedJson& row,
+                                   const std::string& row_where, const TemplateNames& names) {
+  const auto name =
+      place.path.size() == 1 ? names.find(std::get<std::string>(place.path.front())) : names.end();
+  return apply(place, name != names.end() ? name->second
+                                          : text_of(find(place, row, row_where), place, row_where));
+}
+
 std::string PromptTemplate::render(const OrderedJson& row, const std::string& row_where,
                                    const TemplateNames& names) const {
   std::string text;
   for (const Part& part : parts_) {
-    if (const auto* literal = std::get_if<std::string>(&part)) {
-      text += *literal;
-      continue;
-    }
-    const auto& place = std::get<Place>(part);
-    const auto name = place.path.size() == 1 ? names.find(std::get<std::string>(place.path.front()))
-                                             : names.end();
-    text +=
-        apply(place, name != names.end() ? name->second
-                                         : text_of(find(place, row, row_where), place, row_where));
+    const auto* const literal = std::get_if<std::string>(&part);
+    text += literal != nullptr ? *literal : render(std::get<Place>(part), row, row_where, names);
   }
   return text;
+}
+
+std::string PromptTemplate::render_first(const OrderedJson& row, const std::string& row_where,
+                                         const TemplateNames& names) const {
+  for (const Part& part : parts_) {
+    const auto* const place = std::get_if<Place>(&part);
+    if (place != nullptr) return render(*place, row, row_where, names);
+  }
+  return {};
 }
 
 std::vector<std::string> PromptTemplate::render_list(const OrderedJson& row,

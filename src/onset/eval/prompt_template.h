@@ -29,6 +29,9 @@ class PromptTemplate {
   // its place. `names` go before the row's fields.
   [[nodiscard]] std::string render(const OrderedJson& row, const std::string& row_where,
                                    const TemplateNames& names = {}) const;
+  // What stands in its first place, with nothing around it; empty where it has none.
+  [[nodiscard]] std::string render_first(const OrderedJson& row, const std::string& row_where,
+                                         const TemplateNames& names = {}) const;
   // For a template that is one place alone: its value, a list, as texts. Input errors as render().
   [[nodiscard]] std::vector<std::string> render_list(const OrderedJson& row,
                                                      const std::string& row_where) const;
@@ -48,6 +51,8 @@ class PromptTemplate {
   using Part = std::variant<std::string, Place>;
 
   static Place parse_place(std::string_view text, const std::string& where);
+  static std::string render(const Place& place, const OrderedJson& row,
+                            const std::string& row_where, const TemplateNames& names);
   static std::string apply(const Place& place, std::string text);
   static const OrderedJson& find(const Place& place, const OrderedJson& row,
                                  const std::string& row_where);

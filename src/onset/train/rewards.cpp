@@ -111,12 +111,11 @@ Reward length_reward(const std::string& name, const std::string& description) {
     throw usage_error(str_cat("reward length: ", quote(description), " is no MAX or MAX,SOFT"),
                       "tokens, as in length:512 or length:512,100");
   }
-  return each(
-      std::move(name), [max = *longest, soft = *soft](const RewardedCompletion& completion) {
-        if (completion.tokens > max) return -1.0;
-        if (completion.tokens <= max - soft) return 0.0;
-        return static_cast<double>(max - soft - completion.tokens) / static_cast<double>(soft);
-      });
+  return each(name, [max = *longest, soft = *soft](const RewardedCompletion& completion) {
+    if (completion.tokens > max) return -1.0;
+    if (completion.tokens <= max - soft) return 0.0;
+    return static_cast<double>(max - soft - completion.tokens) / static_cast<double>(soft);
+  });
 }
 
 std::string command_input(Completions completions) {
