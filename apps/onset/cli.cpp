@@ -74,6 +74,24 @@ void CommandLine::toggle(bool& field, const std::string& names, std::string help
   add_row({shown_names(names), "", std::move(help), ""});
 }
 
+void CommandLine::add_switches(const std::string& name, std::string help,
+                               const std::string& fallback, const std::function<void(bool)>& set) {
+  const std::string opposite = "--no-" + name.substr(2);
+  parser_->app.add_flag_callback(name, [set] { set(true); });
+  parser_->app.add_flag_callback(opposite, [set] { set(false); });
+  for (const auto& each : {name, opposite}) kinds_[each] = {each, "", true};
+  add_row({"--[no-]" + name.substr(2), "", std::move(help), fallback});
+}
+
+void CommandLine::on_off(bool& field, const std::string& name, std::string help) {
+  add_switches(name, std::move(help), field ? "on" : "off",
+               [&field](bool value) { field = value; });
+}
+
+void CommandLine::on_off(std::optional<bool>& field, const std::string& name, std::string help) {
+  add_switches(name, std::move(help), "", [&field](bool value) { field = value; });
+}
+
 void CommandLine::add_value(const std::string& names, HelpRow row, bool repeatable, Setter set) {
   const auto take = [set = std::move(set)](const CLI::results_t& results) {
     for (const auto& result : results) set(result);

@@ -85,6 +85,19 @@ class CommandLine {
                [&field, values](std::size_t index) { field = values[index].second; });
   }
 
+  // A switch with its opposite, --NAME and --no-NAME, for a field that something else may have set.
+  void on_off(bool& field, const std::string& name, std::string help);
+  void on_off(std::optional<bool>& field, const std::string& name, std::string help);
+
+  using Setter = std::function<void(const std::string& value)>;
+  // A value that `set` reads, called each time it is given; row.names is left empty.
+  void add_value(const std::string& names, HelpRow row, bool repeatable, Setter set);
+  // One of the names; `set` gets its index.
+  void add_choice(const std::string& names, const std::vector<std::string>& known,
+                  const std::string& help, const std::string& fallback,
+                  const std::function<void(const std::string&)>& refuse,
+                  const std::function<void(std::size_t)>& set);
+
   // False when the help was asked for: print help() and leave. Throws usage errors.
   [[nodiscard]] bool parse();
   [[nodiscard]] std::string help() const;
@@ -98,13 +111,9 @@ class CommandLine {
     std::string example;  // of a value; empty for a switch
     bool repeatable = false;
   };
-  using Setter = std::function<void(const std::string& value)>;
 
-  void add_value(const std::string& names, HelpRow row, bool repeatable, Setter set);
-  void add_choice(const std::string& names, const std::vector<std::string>& known,
-                  const std::string& help, const std::string& fallback,
-                  const std::function<void(const std::string&)>& refuse,
-                  const std::function<void(std::size_t)>& set);
+  void add_switches(const std::string& name, std::string help, const std::string& fallback,
+                    const std::function<void(bool)>& set);
   void add_row(HelpRow row);
   // Writes arguments as CLI11 takes them, and refuses what it would refuse in its own words.
   [[nodiscard]] std::vector<std::string> normalised() const;

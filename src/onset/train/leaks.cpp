@@ -172,6 +172,7 @@ std::string LeakReport::text() const {
     std::map<std::string, std::int64_t> by_task;
     for (const LeakedItem& item : items) ++by_task[item.task];
     std::vector<std::string> counts;
+    counts.reserve(by_task.size());
     for (const auto& [task, count] : by_task) {
       counts.push_back(str_cat(count, " of ", compared.at(task), " of ", task));
     }
