@@ -26,6 +26,7 @@ ONSET_EMBED(page_js, ONSET_REPORT_FOLDER "/page.js");
 ONSET_EMBED(matrix_figures_js, ONSET_REPORT_FOLDER "/matrix_figures.js");
 ONSET_EMBED(explain_figures_js, ONSET_REPORT_FOLDER "/explain_figures.js");
 ONSET_EMBED(comparison_figures_js, ONSET_REPORT_FOLDER "/comparison_figures.js");
+ONSET_EMBED(training_figures_js, ONSET_REPORT_FOLDER "/training_figures.js");
 
 namespace onset {
 namespace {
@@ -54,6 +55,9 @@ std::string_view explain_figures_js() {
 }
 std::string_view comparison_figures_js() {
   return between(onset_asset_comparison_figures_js_begin, onset_asset_comparison_figures_js_end);
+}
+std::string_view training_figures_js() {
+  return between(onset_asset_training_figures_js_begin, onset_asset_training_figures_js_end);
 }
 
 }  // namespace onset

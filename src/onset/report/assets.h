@@ -14,5 +14,6 @@ namespace onset {
 [[nodiscard]] std::string_view matrix_figures_js();
 [[nodiscard]] std::string_view explain_figures_js();
 [[nodiscard]] std::string_view comparison_figures_js();
+[[nodiscard]] std::string_view training_figures_js();
 
 }  // namespace onset

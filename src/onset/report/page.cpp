@@ -194,6 +194,7 @@ std::string render_page(const Page& page) {
                                    {"matrix_kinds", matrix_figures_js()},
                                    {"explain_kinds", explain_figures_js()},
                                    {"comparison_kinds", comparison_figures_js()},
+                                   {"training_kinds", training_figures_js()},
                                    {"js", page_js()}});
 }
 

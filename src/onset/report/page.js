@@ -329,7 +329,7 @@ const kinds = {
 };
 // Kinds of other files: functions that take these tools and give kinds. Such a kind may have
 // `controls` too: it puts elements of its own into the place of the buttons.
-const tools = {colour, isDark, small, number, plain, axis, layout, chooser};
+const tools = {colour, colourScale, isDark, small, number, plain, axis, layout, chooser};
 for (const more of window.onsetKinds || []) Object.assign(kinds, more(tools));
 
 function draw(figure) {
