@@ -178,7 +178,7 @@ struct Bound {
     }
     line.group("Run");
     line.path(config, "--config", "FILE",
-              "a TOML file of these settings, named with _ for -; flags go before it");
+              "a TOML file of these settings, with _ for -; what a flag says goes before it");
     line.toggle(options.print_settings, "--print-settings",
                 "print all settings as such a file, and leave");
     declare_threads(line, options.threads);
