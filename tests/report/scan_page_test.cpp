@@ -188,7 +188,7 @@ TEST(ScanPage, TextsFromOutsideStayTexts) {
   input.tokens.assign(scanned.result.prompts[0].ids.size(), attack);
   const auto html = render_page(scan_page(input));
   // The page's own: the data, plotly.js, the kinds of figures and page.js.
-  EXPECT_EQ(occurrences(html, "</script>"), 6U);
+  EXPECT_EQ(occurrences(html, "</script>"), 7U);
   EXPECT_EQ(occurrences(html, "<script>alert"), 0U);
   EXPECT_EQ(occurrences(html, "<!--"), 1U);
   EXPECT_EQ(html.find('\xFF'), std::string::npos);
