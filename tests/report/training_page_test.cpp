@@ -115,6 +115,18 @@ TEST(TrainingPage, IsMadeOfARunsFolder) {
   EXPECT_EQ(html.find("model = \"<b>\""), std::string::npos);
 }
 
+TEST(TrainingPage, TheLatestEvaluationIsAHighlight) {
+  auto lines = lines_of("loss", {4, 3, 2});
+  lines[0].metrics.push_back({"eval_loss", 5});
+  lines[1].metrics.push_back({"eval_loss", 4.5});
+  const Page page = training_page({.name = "run", .lines = lines});
+  ASSERT_EQ(page.highlights.size(), 3U);
+  EXPECT_EQ(page.highlights[1].value, "2");
+  EXPECT_EQ(page.highlights[1].remark, "from 4");
+  EXPECT_EQ(page.highlights[2].value, "4.5");
+  EXPECT_EQ(page.highlights[2].remark, "at step 20");
+}
+
 TEST(TrainingPage, WhatIsNoRunIsAnErrorThatNamesItsLine) {
   const TemporaryFolder folder;
   (void)folder.write("metrics.jsonl", "");

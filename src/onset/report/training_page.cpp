@@ -53,14 +53,18 @@ void add_highlight(const std::vector<MetricsLine>& lines, const std::string& met
 // The last value of a metric that few lines have.
 void add_last(const std::vector<MetricsLine>& lines, const std::string& metric,
               const std::string& name, std::vector<Fact>& highlights) {
-  for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
-    for (const auto& [known, value] : line->metrics) {
+  const MetricsLine* last = nullptr;
+  double found = 0;
+  for (const MetricsLine& line : lines) {
+    for (const auto& [known, value] : line.metrics) {
       if (known != metric) continue;
-      highlights.push_back(
-          {.name = name, .value = number_text(value), .remark = str_cat("at step ", line->step)});
-      return;
+      last = &line;
+      found = value;
     }
   }
+  if (last == nullptr) return;
+  highlights.push_back(
+      {.name = name, .value = number_text(found), .remark = str_cat("at step ", last->step)});
 }
 
 std::vector<Fact> highlights_of(const TrainingPageInput& input) {
@@ -170,10 +174,8 @@ Page training_page(const TrainingPageInput& input) {
     page.sections.push_back({.id = "emergence",
                              .title = "Massive activations over the run",
                              .figures = {watch_figure(input.watched)}});
-    page.sections.push_back(std::move(curves));
-  } else {
-    page.sections.push_back(std::move(curves));
   }
+  page.sections.push_back(std::move(curves));
   Section about{.id = "about", .title = "About this run"};
   if (!input.settings.empty()) {
     about.html = str_cat("<pre>", html_escape(input.settings), "</pre>");
