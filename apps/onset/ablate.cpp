@@ -310,8 +310,7 @@ int run_ablate(const Invocation& invocation) {
   spin_briefly();
   keep_freed_memory();
   set_threads(options.compute.thread_count());
-  const auto model = Model::open(
-      path, {.compute = options.compute.compute, .residency = Residency::resident}, console.log());
+  const auto model = open_model(path, options.compute, console.log());
   auto input = input_of(options, tasks_of(options, model, tokenizer, chat), tokenizer);
   const bool massive = std::find(options.grid.tokens.begin(), options.grid.tokens.end(),
                                  MaskTokens::massive) != options.grid.tokens.end();
@@ -342,10 +341,8 @@ int run_ablate(const Invocation& invocation) {
                             json_document(mask_json(mask)));
     };
   }
-  AblateReport report{.path = path,
-                      .model = model_json(model.config(), model.checkpoint()),
-                      .result = {},
-                      .budget = options.budget};
+  AblateReport report{
+      .path = path, .model = model_json(model), .result = {}, .budget = options.budget};
   report.result = run_ablation(model, tokenizer, options.grid, input, watcher, log);
   console.erase();
 

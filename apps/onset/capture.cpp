@@ -129,10 +129,10 @@ struct Captured {
 Captured capture_model(const std::string& path, const std::vector<PromptSource>& sources,
                        const CaptureOptions& options) {
   Console console(options.quiet);
-  const auto model = Model::open(path, {.compute = options.compute.compute}, console.log());
+  const auto model = open_model(path, options.compute, console.log());
   const auto& config = model.config();
   const auto sites = SiteSet::parse(options.sites, config);
-  Captured captured{.model = model_json(model.config(), model.checkpoint()),
+  Captured captured{.model = model_json(model),
                     .mask = mask_for(options.mask, model, console.log()),
                     .sites = {},
                     .prompts = {},
@@ -154,6 +154,7 @@ Captured capture_model(const std::string& path, const std::vector<PromptSource>&
     console.warn("the texts of the prompts are too long for the file's header and are left out");
   }
   if (captured.mask) metadata["wemask"] = wemask_json(captured.mask).dump();
+  if (!model.adaptation().is_null()) metadata["adapter"] = model.adaptation().dump();
   const auto masked = captured.mask ? masking(*captured.mask, model) : nullptr;
   captured.summary =
       capture(model, ids, sites, options.output, console.log(), metadata, masked.get());
@@ -198,6 +199,7 @@ int run_capture(const Invocation& invocation) {
   check(options);
   options.mask.check();
   InputPaths inputs{.models = {model}, .files = options.prompts.jsonl};
+  options.compute.add_to(inputs);
   if (options.mask.given()) inputs.files.push_back(options.mask.path);
   refuse_overwriting("-o", options.output, inputs);
   const auto sources = read_prompts(options.prompts);
@@ -212,6 +214,7 @@ int run_capture(const Invocation& invocation) {
     add_compute(run, options.compute);
     run["paths"] = {{"model", valid_utf8(model)}, {"output", valid_utf8(options.output)}};
     add_mask_path(run, options.mask.path);
+    add_adapter_path(run, options.compute);
     writer.write(json_document(captured_json(captured, std::move(run))));
   } else {
     writer.write(str_cat(counted(captured.summary.tensors, "tensor"), ", ",

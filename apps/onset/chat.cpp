@@ -114,8 +114,7 @@ int run_chat(const Invocation& invocation) {
   const auto tokenizer = open_tokenizer(path, "a chat needs the model's tokenizer");
   const auto chosen = choose_chat_format(options.chat_format, tokenizer, console.log());
   const auto format = chosen ? *chosen : chat_format_of(tokenizer);
-  const auto model = Model::open(
-      path, {.compute = options.compute.compute, .residency = Residency::resident}, console.log());
+  const auto model = open_model(path, options.compute, console.log());
   auto mask = mask_for(options.mask, model, console.log());
   Generator generator(model, &tokenizer, {.context = options.context});
   ChatSession session(tokenizer, format, generator,

@@ -335,10 +335,11 @@ OrderedJson extra_json(const EvalVerbOptions& options, const std::string& path, 
                    {"asked_tokens", counts.asked_tokens}};
   run["paths"] = {{"model", valid_utf8(path)}, {"data", valid_utf8(options.data)}};
   add_mask_path(run, options.mask.path);
+  add_adapter_path(run, options.compute);
   const bool has_system = !options.system.empty();
   const std::chrono::duration<double> date = invocation.started.time_since_epoch();
   const auto seconds = run["seconds"];
-  return {{"model", model_json(model.config(), model.checkpoint())},
+  return {{"model", model_json(model)},
           {"model_source", "onset"},
           {"model_name", model_name(path)},
           {"model_name_sanitized", model_name(path)},
@@ -385,13 +386,14 @@ int list_tasks(const TaskLibrary& library, const EvalVerbOptions& options) {
 std::string header_text(const std::string& path, const Model& model, const EvalVerbOptions& options,
                         const std::optional<MaskSpec>& mask, const std::optional<ChatFormat>& chat,
                         const TextStyle& style) {
-  std::string text = "model  " +
-                     wrap(str_cat(printable(path, style.utf8), ": ", model.config().architecture,
-                                  ", ", model.config().layers.size(), " layers, computed in ",
-                                  compute_name(options.compute.compute),
-                                  chat ? str_cat(", chat format ", chat->name) : std::string()),
-                          80, 7) +
-                     "\n";
+  std::string text =
+      "model  " +
+      wrap(str_cat(printable(path, style.utf8), ": ", model.config().architecture, ", ",
+                   model.config().layers.size(), " layers, computed in ",
+                   compute_name(options.compute.compute), adapter_words(model.adaptation()),
+                   chat ? str_cat(", chat format ", chat->name) : std::string()),
+           80, 7) +
+      "\n";
   text += "mask   " + wrap(mask ? mask_words(*mask) : "none", 80, 7) + "\n\n";
   return text;
 }
@@ -427,8 +429,7 @@ int run_eval(const Invocation& invocation) {
   spin_briefly();
   keep_freed_memory();
   set_threads(options.compute.thread_count());
-  const auto model = Model::open(
-      path, {.compute = options.compute.compute, .residency = Residency::resident}, console.log());
+  const auto model = open_model(path, options.compute, console.log());
   const auto mask = mask_for(options.mask, model, console.log());
   for (Task task : selection.tasks) {
     adjust(task, options, model.config().context, console);

@@ -70,6 +70,7 @@ void ExplainVerbOptions::declare(CommandLine& line) {
               "quarter of the layers");
   prompts.declare(line);
   mask.declare(line);
+  compute.residency = Residency::resident;
   compute.declare(line);
   output.declare(line);
   line.example("onset explain MODEL", "what scan finds, on eight short built-in texts");
@@ -132,12 +133,11 @@ Explanation explain_model(const std::string& path, const std::vector<PromptSourc
                           Console& console) {
   const Log log = console.log();
   // Many passes: what a computation needs converted is kept.
-  const auto model = Model::open(
-      path, {.compute = options.compute.compute, .residency = Residency::resident}, log);
+  const auto model = open_model(path, options.compute, log);
   Explanation explanation;
   explanation.mask = mask_for(options.mask, model, log);
   explanation.path = path;
-  explanation.model = model_json(model.config(), model.checkpoint());
+  explanation.model = model_json(model);
   PromptEncoder encoder(path, options.prompts, model.config(), log);
   std::vector<ScanPrompt> prompts;
   for (const auto& source : sources) {
@@ -175,6 +175,7 @@ int run_explain(const Invocation& invocation) {
   options.text.check();
   options.mask.check();
   InputPaths inputs{.models = {path}, .files = options.prompts.jsonl};
+  options.compute.add_to(inputs);
   if (!options.text.file.empty()) inputs.files.push_back(options.text.file);
   if (options.mask.given()) inputs.files.push_back(options.mask.path);
   refuse_overwriting("-o", options.output.output, inputs);
@@ -189,12 +190,12 @@ int run_explain(const Invocation& invocation) {
   if (options.output.json) {
     OrderedJson run = run_json(invocation);
     add_compute(run, options.compute);
-    run["weights"] = "resident";
     run["paths"] = {
         {"model", valid_utf8(path)},
         {"text", options.text.file.empty() ? OrderedJson(nullptr)
                                            : OrderedJson(valid_utf8(options.text.file))}};
     add_mask_path(run, options.mask.path);
+    add_adapter_path(run, options.compute);
     OrderedJson document{{"run", std::move(run)}};
     document.update(explanation_json(explanation));
     writer.write(json_document(document));

@@ -5,6 +5,7 @@
 
 #include "explain_report.h"
 #include "explain_words_parts.h"
+#include "model_json.h"
 #include "onset/base/error.h"
 #include "text.h"
 
@@ -28,7 +29,8 @@ std::string header_text(const Explanation& explanation, const TextStyle& style) 
       wrap(str_cat(printable(explanation.path, style.utf8), ": ",
                    model["architecture"].get<std::string>(), ", ", model["layers"].dump(),
                    " layers, hidden ", model["hidden"].dump(), ", BOS ",
-                   explanation.bos ? str_cat(*explanation.bos) : "none"),
+                   explanation.bos ? str_cat(*explanation.bos) : "none",
+                   adapter_words(model["adapter"])),
            80, 7) +
       "\n";
   if (explanation.text) {

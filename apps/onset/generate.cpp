@@ -267,6 +267,7 @@ int run_generate(const Invocation& invocation) {
   work.samples = options.samples;
   options.check();
   InputPaths inputs{.models = {work.path}, .files = options.prompts.jsonl};
+  options.compute.add_to(inputs);
   if (options.mask.given()) inputs.files.push_back(options.mask.path);
   refuse_overwriting("-o", options.output.output, inputs);
   work.sources = read_sources(options.prompts);
@@ -275,16 +276,14 @@ int run_generate(const Invocation& invocation) {
   keep_freed_memory();
   set_threads(options.compute.thread_count());
   Console console(options.output.quiet);
-  const auto model =
-      Model::open(work.path, {.compute = options.compute.compute, .residency = Residency::resident},
-                  console.log());
+  const auto model = open_model(work.path, options.compute, console.log());
   const auto mask = mask_for(options.mask, model, console.log());
   if (!mask || options.both) work.masks.push_back(nullptr);
   if (mask) work.masks.push_back(std::make_shared<const MaskSpec>(*mask));
   PromptEncoder encoder(work.path, options.prompts, model.config(), console.log());
   const Tokenizer* tokenizer = tokenizer_of(encoder, work.sources);
   for (const auto& source : work.sources) work.prompts.push_back(encoder.encode(source));
-  work.model = model_json(model.config(), model.checkpoint());
+  work.model = model_json(model);
   work.model["bos"] = encoder.bos() ? OrderedJson(*encoder.bos()) : OrderedJson("none");
 
   Generator generator(model, tokenizer, {.max_rows = options.batch});
@@ -317,6 +316,7 @@ int run_generate(const Invocation& invocation) {
         add_compute(run, options.compute);
         run["paths"] = {{"model", valid_utf8(work.path)}};
         add_mask_path(run, options.mask.path);
+        add_adapter_path(run, options.compute);
         rows.put(row, row_json(work, row, sample, options, run, tokenizer != nullptr));
         sample.tokens.clear();
       },

@@ -225,7 +225,7 @@ int run_make(const Invocation& invocation) {
   refuse_overwriting("-o", options.output, {.models = {path}, .files = options.prompts.jsonl});
   prepare(options.compute);
   Console console(options.quiet);
-  const auto model = Model::open(path, {.compute = options.compute.compute}, console.log());
+  const auto model = open_model(path, options.compute, console.log());
   std::vector<ScanPrompt> prompts;
   const auto ids = encoded(model, path, options.prompts, console.log(), prompts);
   if (!options.mask.from_layer || options.mask.tokens == MaskTokens::massive) {
@@ -278,7 +278,7 @@ int run_show(const Invocation& invocation) {
   }
   prepare(options.compute);
   Console console(options.quiet);
-  const auto model = Model::open(given[1], {.compute = options.compute.compute}, console.log());
+  const auto model = open_model(given[1], options.compute, console.log());
   const auto spec = mask_for(file, model, console.log());
   std::vector<ScanPrompt> prompts;
   const auto ids = encoded(model, given[1], options.prompts, console.log(), prompts);

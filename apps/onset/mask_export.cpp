@@ -237,7 +237,7 @@ int run_mask_export(const Invocation& invocation) {
   keep_freed_memory();
   set_threads(options.compute.thread_count());
   Console console(options.quiet);
-  const auto model = Model::open(path, {.compute = options.compute.compute}, console.log());
+  const auto model = open_model(path, options.compute, console.log());
   const auto spec = mask_for(options.mask, model, console.log());
   check_kv_prefix(*spec);
   auto tokens = first_tokens(options, path, model.config(), console.log());
@@ -247,6 +247,7 @@ int run_mask_export(const Invocation& invocation) {
   for (const auto& token : tokens) {
     KvPrefix prefix{
         .token = token.id, .path = token.file, .metadata = {{"version", ONSET_VERSION}}};
+    if (!model.adaptation().is_null()) prefix.metadata["adapter"] = model.adaptation().dump();
     if (!token.piece.empty()) prefix.metadata["piece"] = valid_utf8(token.piece);
     prefixes.push_back(std::move(prefix));
   }
@@ -259,7 +260,7 @@ int run_mask_export(const Invocation& invocation) {
     add_compute(run, options.compute);
     writer.write(
         json_document({{"run", std::move(run)},
-                       {"model", model_json(model.config(), model.checkpoint())},
+                       {"model", model_json(model)},
                        {"mask", mask_json(*spec)},
                        {"layout", model.config().has_latent_attention() ? "latent" : "heads"},
                        {"prefixes", written_json(tokens, summary)},

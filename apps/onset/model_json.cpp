@@ -1,5 +1,7 @@
 #include "model_json.h"
 
+#include "onset/base/error.h"
+
 namespace onset::app {
 
 std::string format_name(const Checkpoint& checkpoint) {
@@ -19,6 +21,21 @@ OrderedJson model_json(const ModelConfig& config, const Checkpoint& checkpoint) 
           {"vocabulary", config.vocabulary},
           {"context", config.context > 0 ? OrderedJson(config.context) : OrderedJson(nullptr)},
           {"wemask_obstacle", obstacle ? OrderedJson(*obstacle) : OrderedJson(nullptr)}};
+}
+
+OrderedJson model_json(const Model& model) {
+  OrderedJson json = model_json(model.config(), model.checkpoint());
+  json["adapter"] = model.adaptation();
+  return json;
+}
+
+std::string adapter_words(const OrderedJson& adapter) {
+  if (adapter.is_null()) return "";
+  constexpr std::size_t digits = 8;
+  const auto modules = adapter.at("modules").get<std::string>();
+  return str_cat(", LoRA adapter of rank ", adapter.at("rank").dump(), " on ",
+                 modules.substr(0, modules.find(':')), " (",
+                 adapter.at("fingerprint").get<std::string>().substr(0, digits), ")");
 }
 
 }  // namespace onset::app

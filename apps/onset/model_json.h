@@ -7,6 +7,7 @@
 #include "onset/base/json.h"
 #include "onset/checkpoint/checkpoint.h"
 #include "onset/model/config.h"
+#include "onset/model/model.h"
 
 namespace onset::app {
 
@@ -15,5 +16,11 @@ namespace onset::app {
 
 // architecture, format, layers, hidden, heads, kv_heads, head_dim, ffn, vocabulary, context.
 [[nodiscard]] OrderedJson model_json(const ModelConfig& config, const Checkpoint& checkpoint);
+// The same of an open model, and `adapter`: what was put on it, null without one.
+[[nodiscard]] OrderedJson model_json(const Model& model);
+
+// ", LoRA adapter of rank 8 on 210 modules (1f0e..)" for the `adapter` of a model; empty for
+// null.
+[[nodiscard]] std::string adapter_words(const OrderedJson& adapter);
 
 }  // namespace onset::app

@@ -6,6 +6,7 @@
 #include "onset/base/processors.h"
 #include "onset/base/strings.h"
 #include "onset/tokenizer/chat.h"
+#include "onset/train/adapt.h"
 #include "process.h"
 #include "text.h"
 
@@ -65,6 +66,8 @@ void ComputeOptions::declare(CommandLine& line, const std::string& seed_help) {
   line.choice(compute, "--compute", compute_names(),
               "number format of the products; the residual stream stays float32 or wider",
               refuse_float16);
+  line.path(adapter, "--adapter", "DIR",
+            "put a LoRA adapter in PEFT's layout on the model (docs/adapters.md)");
   declare_threads(line, threads);
   line.integer(seed, "--seed", "N", seed_help, 0, INT64_MAX);
 }
@@ -78,6 +81,10 @@ int ComputeOptions::thread_count() const {
   return threads > 0 ? static_cast<int>(threads) : available_cores();
 }
 
+void ComputeOptions::add_to(InputPaths& inputs) const {
+  if (!adapter.empty()) inputs.models.push_back(adapter);
+}
+
 void refuse_empty_path(const std::string& path) {
   if (path.empty()) throw usage_error("the name of the model is empty");
 }
@@ -88,6 +95,23 @@ void add_compute(OrderedJson& run, const ComputeOptions& options) {
   run["seed"] = options.seed;
   // One pass over a model keeps nothing: each layer's pages are read when it runs, then dropped.
   run["weights"] = options.residency == Residency::resident ? "resident" : "streamed";
+}
+
+void add_adapter_path(OrderedJson& run, const ComputeOptions& options) {
+  run["paths"]["adapter"] =
+      options.adapter.empty() ? OrderedJson() : OrderedJson(valid_utf8(options.adapter));
+}
+
+Model open_model(const std::string& path, const ComputeOptions& options, const Log& log) {
+  auto model = Model::open(path, {.compute = options.compute, .residency = options.residency}, log);
+  if (!options.adapter.empty()) adapt(model, options.adapter, log);
+  return model;
+}
+
+void refuse_shared_adapter(const ComputeOptions& options, std::size_t models) {
+  if (options.adapter.empty() || models < 2) return;
+  throw usage_error(str_cat("--adapter belongs to one model, and ", models, " are given"),
+                    "run the verb once for each");
 }
 
 void OutputOptions::declare(CommandLine& line) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli.h"
+#include "inputs.h"
 #include "onset/base/json.h"
 #include "onset/model/model.h"
 
@@ -33,15 +34,26 @@ struct ComputeOptions {
   Compute compute = Compute::f32;
   std::int64_t threads = 0;  // 0: available_cores()
   std::int64_t seed = 0;
+  std::string adapter;                        // a folder; empty: none
   Residency residency = Residency::streamed;  // what the verb does, not an option
 
   void declare(CommandLine& line,
                const std::string& seed_help = "recorded in the result; nothing here is random yet");
   [[nodiscard]] int thread_count() const;
+  // The adapter's folder among what a verb reads.
+  void add_to(InputPaths& inputs) const;
 };
 
 // threads, compute, seed and how weights are read into a `run` object.
 void add_compute(OrderedJson& run, const ComputeOptions& options);
+// `run.paths.adapter`: the adapter's folder, null without one.
+void add_adapter_path(OrderedJson& run, const ComputeOptions& options);
+
+// The model as the options say it is computed, with its adapter.
+[[nodiscard]] Model open_model(const std::string& path, const ComputeOptions& options,
+                               const Log& log);
+// A usage error where an adapter is given for several models.
+void refuse_shared_adapter(const ComputeOptions& options, std::size_t models);
 
 // Where the result goes and what it looks like.
 struct OutputOptions {

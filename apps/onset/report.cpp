@@ -56,6 +56,7 @@ void ReportVerbOptions::declare(CommandLine& line) {
   report.prompts.declare(line);
   report.text.declare(line);
   report.mask.declare(line);
+  report.compute.residency = Residency::resident;
   report.compute.declare(line);
   line.group("Output");
   line.choice(format, "--format", {{"html", ReportFormat::html}, {"md", ReportFormat::markdown}},
@@ -85,7 +86,6 @@ OrderedJson run_object(const Invocation& invocation, const ReportVerbOptions& op
                        const std::vector<ModelReport>& reports) {
   OrderedJson run = run_json(invocation);
   add_compute(run, options.report.compute);
-  run["weights"] = "resident";
   OrderedJson models = OrderedJson::array();
   for (const auto& report : reports) models.push_back(valid_utf8(report.scan.path));
   OrderedJson jsonl = OrderedJson::array();
@@ -95,6 +95,7 @@ OrderedJson run_object(const Invocation& invocation, const ReportVerbOptions& op
                   {"jsonl", jsonl},
                   {"text", text.empty() ? OrderedJson(nullptr) : OrderedJson(valid_utf8(text))}};
   add_mask_path(run, options.report.mask.path);
+  add_adapter_path(run, options.report.compute);
   return run;
 }
 
@@ -121,9 +122,11 @@ void check(const ReportVerbOptions& options, const std::vector<std::string>& mod
                       "see: onset report --help");
   }
   for (const auto& path : models) refuse_empty_path(path);
+  refuse_shared_adapter(options.report.compute, models.size());
   options.report.text.check();
   options.report.mask.check();
   InputPaths inputs{.models = models, .files = options.report.prompts.jsonl};
+  options.report.compute.add_to(inputs);
   if (options.report.mask.given()) inputs.files.push_back(options.report.mask.path);
   if (!options.report.text.file.empty()) {
     inputs.files.push_back(options.report.text.file);

@@ -191,9 +191,8 @@ void measure_report(const std::vector<PromptSource>& sources, const ReportOption
                     const Log& log, ModelReport& report) {
   auto& scan = report.scan;
   // Many passes: what a computation needs converted is kept.
-  const auto model = Model::open(
-      scan.path, {.compute = options.compute.compute, .residency = Residency::resident}, log);
-  scan.model = model_json(model.config(), model.checkpoint());
+  const auto model = open_model(scan.path, options.compute, log);
+  scan.model = model_json(model);
   scan.mask = mask_for_model(options.mask, model, scan.path, log);
   const auto masked = scan.mask ? masking(*scan.mask, model) : nullptr;
   PromptEncoder encoder(scan.path, options.prompts, model.config(), log);

@@ -70,11 +70,11 @@ RigidityTokens RigidityVerbOptions::named() const {
 
 ModelRigidity measure(const std::string& path, const std::vector<PromptSource>& sources,
                       const RigidityVerbOptions& options, const Log& log) {
-  const auto model = Model::open(path, {.compute = options.compute.compute}, log);
+  const auto model = open_model(path, options.compute, log);
   ModelRigidity rigidity;
   rigidity.mask = mask_for(options.mask, model, log);
   rigidity.path = path;
-  rigidity.model = model_json(model.config(), model.checkpoint());
+  rigidity.model = model_json(model);
   rigidity.named = options.named();
   PromptEncoder encoder(path, options.prompts, model.config(), log);
   std::vector<ScanPrompt> prompts;
@@ -103,6 +103,7 @@ OrderedJson run_object(const Invocation& invocation, const RigidityVerbOptions& 
   for (const auto& file : options.prompts.jsonl) jsonl.push_back(valid_utf8(file));
   run["paths"] = {{"model", valid_utf8(path)}, {"jsonl", jsonl}};
   add_mask_path(run, options.mask.path);
+  add_adapter_path(run, options.compute);
   return run;
 }
 
@@ -120,6 +121,7 @@ int run_rigidity(const Invocation& invocation) {
   static_cast<void>(options.named());
   options.mask.check();
   InputPaths inputs{.models = {path}, .files = options.prompts.jsonl};
+  options.compute.add_to(inputs);
   if (options.mask.given()) inputs.files.push_back(options.mask.path);
   refuse_overwriting("-o", options.output.output, inputs);
   const auto sources = prompts_or_built_in(options.prompts);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "model_json.h"
 #include "onset/base/error.h"
 #include "onset/base/strings.h"
 #include "rigidity_report.h"
@@ -19,7 +20,8 @@ std::string header_text(const ModelRigidity& rigidity, const TextStyle& style) {
       "model   " +
       wrap(str_cat(printable(rigidity.path, style.utf8), ": ",
                    model["architecture"].get<std::string>(), ", ", model["layers"].dump(),
-                   " layers, hidden ", model["hidden"].dump(), ", BOS ", bos),
+                   " layers, hidden ", model["hidden"].dump(), ", BOS ", bos,
+                   adapter_words(model["adapter"])),
            80, 8) +
       "\n";
   std::string prompts = counted(count, "prompt");

@@ -101,9 +101,9 @@ void name_pieces(const ModelScan& scan, ScanResult& result) {
 // Fills `scan` as far as it gets, so that what is known of a failed model can be told.
 void scan_model(const std::vector<PromptSource>& sources, const ScanVerbOptions& options,
                 const Log& log, ModelScan& scan) {
-  const auto model = Model::open(scan.path, {.compute = options.compute.compute}, log);
+  const auto model = open_model(scan.path, options.compute, log);
   scan.mask = mask_for_model(options.mask, model, scan.path, log);
-  scan.model = model_json(model.config(), model.checkpoint());
+  scan.model = model_json(model);
   PromptEncoder encoder(scan.path, options.prompts, model.config(), log);
   for (const auto& source : sources) scan.prompts.push_back(encoder.encode(source));
   scan.bos = encoder.bos();
@@ -131,6 +131,7 @@ OrderedJson run_object(const Invocation& invocation, const ScanVerbOptions& opti
   for (const auto& path : options.prompts.jsonl) jsonl.push_back(valid_utf8(path));
   run["paths"] = {{"models", models}, {"jsonl", jsonl}};
   add_mask_path(run, options.mask.path);
+  add_adapter_path(run, options.compute);
   return run;
 }
 
@@ -195,8 +196,10 @@ int run_scan(const Invocation& invocation) {
     throw usage_error("--csv and --json exclude each other", "leave one of them out");
   }
   refuse_unfit_report(options, line.positionals());
+  refuse_shared_adapter(options.compute, line.positionals().size());
   options.mask.check();
   InputPaths inputs{.models = line.positionals(), .files = options.prompts.jsonl};
+  options.compute.add_to(inputs);
   if (options.mask.given()) inputs.files.push_back(options.mask.path);
   refuse_overwriting("-o", options.output.output, inputs);
   refuse_overwriting("--report", options.report, inputs);

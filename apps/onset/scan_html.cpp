@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "masked_page.h"
+#include "model_json.h"
 #include "onset/base/error.h"
 #include "onset/base/strings.h"
 #include "onset/report/scan_page.h"
@@ -34,16 +35,16 @@ std::string command_text(const OrderedJson& run) {
 // Model, rule and run, for the last section.
 std::vector<Fact> page_facts(const ModelScan& scan, const OrderedJson& run) {
   const auto& model = scan.model;
-  return {
-      {"model", printable(scan.path, true)},
-      {"architecture", str_cat(model["architecture"].get<std::string>(), ", ",
-                               model["layers"].dump(), " layers, hidden size ",
-                               model["hidden"].dump(), ", ", model["format"].get<std::string>())},
-      {"rule", rule_text(scan.result->options)},
-      {"products", str_cat(run["compute"].get<std::string>(), "; residual stream float32")},
-      {"command", fit(command_text(run), 500, true)},
-      {"made", str_cat(run["started"].get<std::string>(), " by onset ",
-                       run["version"].get<std::string>())}};
+  return {{"model", printable(scan.path, true)},
+          {"architecture",
+           str_cat(model["architecture"].get<std::string>(), ", ", model["layers"].dump(),
+                   " layers, hidden size ", model["hidden"].dump(), ", ",
+                   model["format"].get<std::string>(), adapter_words(model["adapter"]))},
+          {"rule", rule_text(scan.result->options)},
+          {"products", str_cat(run["compute"].get<std::string>(), "; residual stream float32")},
+          {"command", fit(command_text(run), 500, true)},
+          {"made", str_cat(run["started"].get<std::string>(), " by onset ",
+                           run["version"].get<std::string>())}};
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "model_json.h"
 #include "onset/base/error.h"
 #include "onset/base/strings.h"
 #include "scan_report.h"
@@ -51,7 +52,7 @@ std::string header_text(const ModelScan& scan, const TextStyle& style) {
       "model   " +
       wrap(str_cat(printable(scan.path, style.utf8), ": ", model["architecture"].get<std::string>(),
                    ", ", model["layers"].dump(), " layers, hidden ", model["hidden"].dump(),
-                   ", BOS ", bos),
+                   ", BOS ", bos, adapter_words(model["adapter"])),
            80, 8) +
       "\n";
   std::string rule =

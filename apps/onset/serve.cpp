@@ -84,6 +84,7 @@ void ServeVerbOptions::declare(CommandLine& line) {
   line.integer(time_limit, "--timeout", "SECONDS", "the longest time for an answer; 0: no limit", 0,
                INT32_MAX);
   mask.declare(line);
+  compute.residency = Residency::resident;
   compute.declare(
       line, "the seed of requests that give none; 0: each of them draws its own and tells it");
   line.group("Output");
@@ -156,8 +157,7 @@ int run_serve(const Invocation& invocation) {
   keep_freed_memory();
   const int threads = options.compute.thread_count();
   set_threads(threads);
-  const auto model = Model::open(
-      path, {.compute = options.compute.compute, .residency = Residency::resident}, console.log());
+  const auto model = open_model(path, options.compute, console.log());
   const auto tokenizer = open_tokenizer(path, "a server needs the model's tokenizer");
   auto mask = mask_for(options.mask, model, console.log());
   const ServedModel served{

@@ -174,12 +174,12 @@ std::optional<std::string> key_piece(const SinkSamples& samples, std::int64_t ke
 
 ModelSinks measure(const std::string& path, const std::string& text,
                    const SinksVerbOptions& options, const Log& log) {
-  const auto model = Model::open(path, {.compute = options.compute.compute}, log);
+  const auto model = open_model(path, options.compute, log);
   const auto& config = model.config();
   ModelSinks sinks;
   sinks.mask = mask_for(options.mask, model, log);
   sinks.path = path;
-  sinks.model = model_json(config, model.checkpoint());
+  sinks.model = model_json(model);
   for (const auto& layer : config.layers) sinks.windows.push_back(layer.sliding_window);
   std::optional<Tokenizer> tokenizer;
   if (options.ids.empty()) {
@@ -219,6 +219,7 @@ OrderedJson run_object(const Invocation& invocation, const SinksVerbOptions& opt
   run["paths"] = {{"model", valid_utf8(path)}, {"text", nullptr}};
   if (!options.text.empty()) run["paths"]["text"] = valid_utf8(options.text);
   add_mask_path(run, options.mask.path);
+  add_adapter_path(run, options.compute);
   return run;
 }
 
@@ -236,6 +237,7 @@ int run_sinks(const Invocation& invocation) {
   options.check();
   options.mask.check();
   InputPaths inputs{.models = {path}};
+  options.compute.add_to(inputs);
   if (options.mask.given()) inputs.files.push_back(options.mask.path);
   if (!options.text.empty()) inputs.files.push_back(options.text);
   refuse_overwriting("-o", options.output.output, inputs);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "model_json.h"
 #include "onset/base/error.h"
 #include "onset/base/strings.h"
 #include "sinks_report.h"
@@ -45,10 +46,10 @@ std::string header_text(const ModelSinks& sinks, const TextStyle& style) {
   };
   const std::string bos = sinks.samples.bos ? str_cat(*sinks.samples.bos) : "none";
   const auto& options = sinks.result.options;
-  return row("model   ",
-             str_cat(printable(sinks.path, style.utf8), ": ",
-                     model["architecture"].get<std::string>(), ", ", model["layers"].dump(),
-                     " layers, ", model["heads"].dump(), " heads, BOS ", bos)) +
+  return row("model   ", str_cat(printable(sinks.path, style.utf8), ": ",
+                                 model["architecture"].get<std::string>(), ", ",
+                                 model["layers"].dump(), " layers, ", model["heads"].dump(),
+                                 " heads, BOS ", bos, adapter_words(model["adapter"]))) +
          row("text    ", samples_text(sinks.samples)) +
          row("alpha   ", str_cat("mean attention that later queries give token ", options.key,
                                  quoted(sinks.key_piece, style),

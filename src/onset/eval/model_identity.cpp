@@ -39,6 +39,9 @@ std::string model_identity(const Model& model) {
   for (const MappedFile& file : checkpoint.files()) add_file(hash, file, streamed);
   hash.add(checkpoint.config().dump());
   hash.add(checkpoint.generation_config().dump());
+  if (!model.adaptation().is_null()) {
+    hash.add(model.adaptation().at("fingerprint").get<std::string>());
+  }
   if (!std::filesystem::is_directory(checkpoint.path())) return hash.hex();
   std::vector<std::filesystem::path> beside;
   for (const auto& entry : std::filesystem::directory_iterator(checkpoint.path())) {

@@ -12,6 +12,7 @@ struct Model::Impl {
   ModelConfig config;
   ModelOptions options;
   Decoder decoder;
+  OrderedJson adaptation;
 
   Impl(Checkpoint opened, const ModelOptions& chosen, const Log& log)
       : checkpoint(std::move(opened)),
@@ -56,5 +57,7 @@ const Checkpoint& Model::checkpoint() const { return impl_->checkpoint; }
 const ModelOptions& Model::options() const { return impl_->options; }
 const Decoder& Model::decoder() const { return impl_->decoder; }
 Decoder& Model::decoder_to_change() { return impl_->decoder; }
+const OrderedJson& Model::adaptation() const { return impl_->adaptation; }
+void Model::set_adaptation(OrderedJson facts) { impl_->adaptation = std::move(facts); }
 
 }  // namespace onset

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string_view>
 
+#include "onset/base/json.h"
 #include "onset/base/log.h"
 #include "onset/checkpoint/checkpoint.h"
 #include "onset/model/config.h"
@@ -52,6 +53,11 @@ class Model {
   [[nodiscard]] const Decoder& decoder() const;
   // For those who train or adapt the model: copies of this object share what is changed.
   [[nodiscard]] Decoder& decoder_to_change();
+
+  // What was put on the model after it was opened, for results and caches: an object with a
+  // "fingerprint" of it; null where nothing was. Copies share it.
+  [[nodiscard]] const OrderedJson& adaptation() const;
+  void set_adaptation(OrderedJson facts);
 
  private:
   struct Impl;

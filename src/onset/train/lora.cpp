@@ -207,6 +207,19 @@ std::string summary(const LoraTensors& tensors) {
   return text;
 }
 
+OrderedJson adapter_facts(const LoraAdapter& adapter) {
+  const LoraTensors& tensors = adapter.tensors();
+  std::int64_t weights = 0;
+  for_each_tensor(tensors,
+                  [&](const std::string&, const at::Tensor& tensor) { weights += tensor.numel(); });
+  return {{"kind", "lora"},
+          {"fingerprint", fingerprint(tensors)},
+          {"rank", adapter.config().rank},
+          {"alpha", adapter.config().alpha},
+          {"modules", summary(tensors)},
+          {"weights", weights}};
+}
+
 std::string fingerprint(const LoraTensors& tensors) {
   ContentHash hash;
   for (const AdaptedModule& module : tensors.adapted) hash.add(module.scale);

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "onset/base/json.h"
 #include "onset/model/modules.h"
 #include "onset/model/parameter.h"
 #include "onset/train/lora_config.h"
@@ -89,6 +90,10 @@ class LoraAdapter {
 // The weight of a saved module of the model, as Hugging Face files store it.
 [[nodiscard]] std::vector<SavedModule> saved_modules(Decoder& decoder,
                                                      const std::vector<std::string>& names);
+
+// What results say of an adapter: kind, fingerprint, rank, alpha, modules in words, modules that
+// are replaced whole, and how many weights it has.
+[[nodiscard]] OrderedJson adapter_facts(const LoraAdapter& adapter);
 
 // "210 modules: 30 q_proj, 30 k_proj; whole: lm_head", for people.
 [[nodiscard]] std::string summary(const LoraTensors& tensors);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <filesystem>
-#include <memory>
 #include <string>
 
 #include "onset/base/log.h"
@@ -27,10 +26,5 @@ struct PeftAdapter {
 // is missing. What the configuration chooses by other means (all linear modules, a regex, layers)
 // is written as names, so that PEFT finds the same modules.
 void write_peft(const std::filesystem::path& folder, const LoraAdapter& adapter);
-
-// Puts the adapter of a folder on the model for good, for verbs that do not train: copies of the
-// model share it.
-std::unique_ptr<LoraAdapter> adapt(Model& model, const std::filesystem::path& folder,
-                                   const Log& log = {});
 
 }  // namespace onset

@@ -265,10 +265,4 @@ PeftAdapter read_peft(Decoder& decoder, const fs::path& folder, const Log& log) 
   return Reader(decoder, folder, log).read();
 }
 
-std::unique_ptr<LoraAdapter> adapt(Model& model, const fs::path& folder, const Log& log) {
-  PeftAdapter adapter = read_peft(model.decoder_to_change(), folder, log);
-  return std::make_unique<LoraAdapter>(model.decoder_to_change(), std::move(adapter.config),
-                                       std::move(adapter.tensors), /*trains=*/false);
-}
-
 }  // namespace onset
