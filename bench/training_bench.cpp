@@ -1,11 +1,12 @@
 // Tokens a second and peak memory of training steps: one warm-up step, then `steps`.
-//   training_bench MODEL full|forward f32|bf16 ROWS TOKENS STEPS [recompute]
+//   training_bench MODEL full|lora f32|bf16 ROWS TOKENS STEPS [recompute]
 // bench/training_peer.py does the same with transformers.
 #include <sys/resource.h>
 
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "onset/model/decoder.h"
 #include "onset/model/parameters.h"
 #include "onset/model/runtime.h"
+#include "onset/train/lora.h"
 #include "onset/train/policy.h"
 #include "onset/train/sft.h"
 #include "onset/train/trainer.h"
@@ -46,7 +48,7 @@ std::vector<PackedRow> rows_of(std::int64_t count, std::int64_t length, std::int
 
 int run(const std::vector<std::string>& arguments) {
   if (arguments.size() < 6)
-    throw usage_error("training_bench MODEL full f32|bf16 ROWS TOKENS STEPS");
+    throw usage_error("training_bench MODEL full|lora f32|bf16 ROWS TOKENS STEPS [recompute]");
   const std::int64_t rows = std::stoll(arguments[3]);
   const std::int64_t length = std::stoll(arguments[4]);
   const std::int64_t steps = std::stoll(arguments[5]);
@@ -56,8 +58,22 @@ int run(const std::vector<std::string>& arguments) {
       arguments[0], {.compute = parse_compute(arguments[2]), .residency = Residency::resident});
   Decoder& decoder = model.decoder_to_change();
   decoder.recompute_blocks(arguments.size() > 6 && arguments[6] == "recompute");
-  Parameters parameters(decoder);
-  Policy policy(model, parameters.all(), [&] { parameters.refresh(); }, {});
+  std::optional<Parameters> parameters;
+  std::optional<LoraAdapter> adapter;
+  if (arguments[1] == "lora") {
+    LoraConfig config;
+    config.rank = 16;
+    config.alpha = 32;
+    config.all_linear = true;
+    adapter.emplace(decoder, config, new_lora(decoder, config, 1), /*trains=*/true);
+  } else {
+    parameters.emplace(decoder);
+  }
+  const auto refresh = [&] {
+    if (parameters) parameters->refresh();
+    if (adapter) adapter->refresh();
+  };
+  Policy policy(model, parameters ? parameters->all() : adapter->parameters(), refresh, {});
   const Ranks alone;
   SftObjective objective(policy, rows_of(rows, length, model.config().vocabulary), {},
                          {.window = {.batch = rows}}, alone);

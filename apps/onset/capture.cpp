@@ -155,6 +155,7 @@ Captured capture_model(const std::string& path, const std::vector<PromptSource>&
   }
   if (captured.mask) metadata["wemask"] = wemask_json(captured.mask).dump();
   if (!model.adaptation().is_null()) metadata["adapter"] = model.adaptation().dump();
+  if (!model.adaptation().is_null()) metadata["adapter"] = model.adaptation().dump();
   const auto masked = captured.mask ? masking(*captured.mask, model) : nullptr;
   captured.summary =
       capture(model, ids, sites, options.output, console.log(), metadata, masked.get());

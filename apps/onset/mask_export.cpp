@@ -248,6 +248,7 @@ int run_mask_export(const Invocation& invocation) {
     KvPrefix prefix{
         .token = token.id, .path = token.file, .metadata = {{"version", ONSET_VERSION}}};
     if (!model.adaptation().is_null()) prefix.metadata["adapter"] = model.adaptation().dump();
+    if (!model.adaptation().is_null()) prefix.metadata["adapter"] = model.adaptation().dump();
     if (!token.piece.empty()) prefix.metadata["piece"] = valid_utf8(token.piece);
     prefixes.push_back(std::move(prefix));
   }

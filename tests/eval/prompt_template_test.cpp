@@ -57,11 +57,11 @@ TEST(PromptTemplate, WhatIsNoTemplateIsRefused) {
 }
 
 TEST(PromptTemplate, TheFirstPlaceAlone) {
-  const OrderedJson row{{"question", " Why? "}, {"choices", {"a", "b"}}};
+  const OrderedJson asking{{"question", " Why? "}, {"choices", {"a", "b"}}};
   const PromptTemplate asked("Of {part}: {question|strip} {choices[0]}", "here");
-  EXPECT_EQ(asked.render_first(row, "row", {{"part", "law"}}), "law");
-  EXPECT_EQ(PromptTemplate("Q: {question|strip}\nA:", "here").render_first(row, "row"), "Why?");
-  EXPECT_EQ(PromptTemplate("Answer:", "here").render_first(row, "row"), "");
+  EXPECT_EQ(asked.render_first(asking, "row", {{"part", "law"}}), "law");
+  EXPECT_EQ(PromptTemplate("Q: {question|strip}\nA:", "here").render_first(asking, "row"), "Why?");
+  EXPECT_EQ(PromptTemplate("Answer:", "here").render_first(asking, "row"), "");
 }
 
 }  // namespace

@@ -110,9 +110,8 @@ TEST(Peft, ReadsWhatItWrites) {
     const TemporaryFolder folder;
     write_peft(folder.path() / "adapter", adapter);
     Model other = open_model(onset::testing::data(std::string("models/") + name));
-    const auto read =
-        adapt(other, folder.path() / "adapter",
-              {.warn = [](const auto& warning) { ADD_FAILURE() << warning; }, .progress = {}});
+    adapt(other, folder.path() / "adapter",
+          {.warn = [](const auto& warning) { ADD_FAILURE() << warning; }, .progress = {}});
     EXPECT_EQ(other.adaptation(), adapter_facts(adapter)) << name;
     EXPECT_TRUE(at::equal(logits_of(other, some_ids), logits_of(model, some_ids))) << name;
     const LoraConfig read = read_peft_config(folder.path() / "adapter");

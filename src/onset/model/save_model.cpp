@@ -164,6 +164,11 @@ void copy_side_files(const fs::path& base, const fs::path& folder) {
   }
 }
 
+void write_tokenizer(const TokenizerFiles& tokenizer, const fs::path& folder) {
+  write_file_atomically(folder / "tokenizer.json", pretty(tokenizer.tokenizer));
+  write_file_atomically(folder / "tokenizer_config.json", pretty(tokenizer.tokenizer_config));
+}
+
 void write_side_files(const Model& model, const TokenizerFiles* tokenizer, const fs::path& folder) {
   if (model.checkpoint().format() == CheckpointFormat::safetensors) {
     copy_side_files(model.checkpoint().path(), folder);
@@ -174,8 +179,7 @@ void write_side_files(const Model& model, const TokenizerFiles* tokenizer, const
   if (!model.config().eos.empty()) generation["eos_token_id"] = model.config().eos;
   if (tokenizer != nullptr) {
     if (!tokenizer->eos.is_null()) generation["eos_token_id"] = tokenizer->eos;
-    write_file_atomically(folder / "tokenizer.json", pretty(tokenizer->tokenizer));
-    write_file_atomically(folder / "tokenizer_config.json", pretty(tokenizer->tokenizer_config));
+    write_tokenizer(*tokenizer, folder);
   }
   write_file_atomically(folder / "generation_config.json", pretty(generation));
 }
@@ -194,6 +198,19 @@ void save_model(const Model& model, const fs::path& folder, const SaveOptions& o
   write_weights(folder, saved.tensors, options.shard_bytes);
   write_side_files(model, tokenizer ? &*tokenizer : nullptr, folder);
   write_file_atomically(folder / "config.json", pretty(config));
+}
+
+void write_tokenizer_files(const fs::path& source, const fs::path& folder) {
+  if (fs::is_directory(source)) {
+    copy_side_files(source, folder);
+    return;
+  }
+  const auto tokenizer = convert_gguf_tokenizer(source);
+  require_input(tokenizer.has_value(), source.string(), ": holds no tokenizer");
+  write_tokenizer(*tokenizer, folder);
+  OrderedJson generation = OrderedJson::object();
+  if (!tokenizer->eos.is_null()) generation["eos_token_id"] = tokenizer->eos;
+  write_file_atomically(folder / "generation_config.json", pretty(generation));
 }
 
 }  // namespace onset

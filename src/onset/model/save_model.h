@@ -42,4 +42,10 @@ struct SaveOptions {
 void save_model(const Model& model, const std::filesystem::path& folder,
                 const SaveOptions& options = {});
 
+// Writes what a tokenizer is read from, and generation_config.json, into `folder`: the files of the
+// Hugging Face folder `source`, or those made from the metadata of the GGUF file `source`. Throws
+// an input error where it has none.
+void write_tokenizer_files(const std::filesystem::path& source,
+                           const std::filesystem::path& folder);
+
 }  // namespace onset

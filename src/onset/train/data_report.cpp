@@ -1,35 +1,12 @@
 #include "onset/train/data_report.h"
 
-#include <cmath>
 #include <vector>
 
 #include "onset/base/error.h"
 #include "onset/base/strings.h"
+#include "onset/train/report_words.h"
 
 namespace onset {
-namespace {
-
-// 1234567 as "1,234,567".
-std::string grouped(std::int64_t count) {
-  std::string digits = std::to_string(count);
-  constexpr std::size_t group = 3;
-  for (std::size_t at = digits.size(); at > group; at -= group) digits.insert(at - group, ",");
-  return digits;
-}
-
-std::string counted(std::int64_t count, std::string_view singular, std::string_view plural) {
-  return str_cat(grouped(count), " ", count == 1 ? singular : plural);
-}
-
-// One digit behind the point: "41.3".
-std::string percent(std::int64_t part, std::int64_t whole) {
-  constexpr std::int64_t scale = 1000;
-  const auto tenths = std::llround(static_cast<double>(part) / static_cast<double>(whole) * scale);
-  return str_cat(tenths / 10, ".", tenths % 10);
-}
-
-}  // namespace
-
 std::string DataReport::text() const {
   std::string said =
       str_cat(where, ": ", counted(rows, "row", "rows"), ", ", grouped(kept), " kept.");

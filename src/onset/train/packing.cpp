@@ -131,4 +131,14 @@ Packed pack(std::vector<SftExample> examples, std::int64_t max_length, PackingSt
   return packed;
 }
 
+std::vector<PackedRow> rows_of(std::vector<SftExample> examples) {
+  std::vector<PackedRow> rows;
+  rows.reserve(examples.size());
+  for (SftExample& example : examples) {
+    rows.emplace_back();
+    rows.back().push_back(std::move(example));
+  }
+  return rows;
+}
+
 }  // namespace onset

@@ -39,4 +39,7 @@ struct Packed {
 [[nodiscard]] Packed pack(std::vector<SftExample> examples, std::int64_t max_length,
                           PackingStrategy strategy);
 
+// One row a document, for data that are not packed.
+[[nodiscard]] std::vector<PackedRow> rows_of(std::vector<SftExample> examples);
+
 }  // namespace onset

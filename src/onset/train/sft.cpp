@@ -38,16 +38,6 @@ Size size_of(const std::vector<const SftExample*>& documents) {
 
 }  // namespace
 
-std::vector<PackedRow> rows_of(std::vector<SftExample> examples) {
-  std::vector<PackedRow> rows;
-  rows.reserve(examples.size());
-  for (SftExample& example : examples) {
-    rows.emplace_back();
-    rows.back().push_back(std::move(example));
-  }
-  return rows;
-}
-
 SftObjective::SftObjective(Policy& policy, std::vector<PackedRow> rows,
                            std::vector<PackedRow> held_out, const SftOptions& options,
                            const Ranks& ranks)

@@ -43,7 +43,4 @@ class SftObjective : public Objective {
   double tokens_ = 0;
 };
 
-// One row a document, for data that are not packed.
-[[nodiscard]] std::vector<PackedRow> rows_of(std::vector<SftExample> examples);
-
 }  // namespace onset

@@ -52,6 +52,11 @@ void Trainer::resume(const std::filesystem::path& checkpoint) {
   best_ = state.best;
 }
 
+void Trainer::take_weights(const std::filesystem::path& checkpoint) {
+  read_optimizer(checkpoint, optimizer_);
+  policy_.changed();
+}
+
 Metrics Trainer::update() {
   const auto begin = std::chrono::steady_clock::now();
   const auto trained = policy_.trained();

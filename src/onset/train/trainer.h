@@ -67,6 +67,8 @@ class Trainer {
   // Goes on from a checkpoint of this run. Input errors as train_state.h says; then nothing
   // changed.
   void resume(const std::filesystem::path& checkpoint);
+  // The weights of a checkpoint of this run alone, to be written elsewhere.
+  void take_weights(const std::filesystem::path& checkpoint);
   // Throws an input error where ranks no longer hold the same weights (checked at every checkpoint
   // and at the end), and what the objective throws.
   RunResult run();

@@ -1,0 +1,46 @@
+// What a run needs of memory, before it starts. Torch-free.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "onset/model/config.h"
+#include "onset/train/settings.h"
+
+namespace onset {
+
+struct MemoryFacts {
+  std::int64_t weights = 0;       // of the model
+  std::int64_t trained = 0;       // of them, or of an adapter's own
+  std::int64_t stored_bytes = 0;  // of the weights in the file
+  std::int64_t longest = 0;       // tokens of the longest row, pair's sequence or prompt
+};
+
+struct MemoryPlan {
+  std::vector<std::pair<std::string, std::int64_t>> parts;  // what, and bytes
+
+  [[nodiscard]] std::int64_t total() const;
+  // "Memory: 3.9 GiB: weights .. ", for people.
+  [[nodiscard]] std::string text() const;
+};
+
+// An estimate for one process; docs/train.md compares it with what was measured.
+//   weights       4 bytes each where all are trained (and 2 in bf16); with an adapter as stored
+//                 (and 2 in bf16)
+//   gradients and moments  4 + 8 bytes a trained weight
+//   activations   of the tokens of a micro-batch: a block keeps about 4 D + 4 H K + 4 G K + 3 F
+//                 numbers a token (F of the experts a token is sent to), or with
+//                 gradient_checkpointing D, and one block the whole
+//   head          logits of a part of the tokens, the head turned, and its gradient
+[[nodiscard]] MemoryPlan memory_plan(const TrainSettings& settings, const ModelConfig& config,
+                                     const MemoryFacts& facts);
+
+// Throws a resource error that names the largest part and the setting that would make it smaller
+// where the plan does not fit.
+void refuse_what_cannot_fit(const MemoryPlan& plan, const TrainSettings& settings,
+                            std::optional<std::int64_t> available);
+
+}  // namespace onset

@@ -1,0 +1,378 @@
+#include "onset/train/training_run.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "onset/base/error.h"
+#include "onset/base/file.h"
+#include "onset/base/memory.h"
+#include "onset/checkpoint/checkpoint.h"
+#include "onset/model/decoder.h"
+#include "onset/tokenizer/chat.h"
+#include "onset/tokenizer/tokenizer.h"
+#include "onset/train/adapt.h"
+#include "onset/train/append_file.h"
+#include "onset/train/checkpoint_folders.h"
+#include "onset/train/dpo.h"
+#include "onset/train/grpo.h"
+#include "onset/train/leaks.h"
+#include "onset/train/memory_plan.h"
+#include "onset/train/new_model.h"
+#include "onset/train/report_words.h"
+#include "onset/train/rewards.h"
+#include "onset/train/run_data.h"
+#include "onset/train/settings_toml.h"
+#include "onset/train/sft.h"
+#include "onset/train/trained_model.h"
+#include "onset/train/trainer.h"
+#include "onset/train/watch.h"
+#include "onset/wemask/mask.h"
+
+namespace onset {
+namespace {
+
+constexpr const char* settings_file = "settings.toml";
+constexpr const char* watch_file = "watch.jsonl";
+constexpr const char* final_folder = "final";
+constexpr const char* initial_folder = "initial";
+
+// A folder with a tokenizer, or a model that reads ids alone.
+std::optional<Tokenizer> tokenizer_of(const std::string& model) {
+  try {
+    return Tokenizer::open(model);
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::input) return std::nullopt;
+    throw;
+  }
+}
+
+std::optional<std::filesystem::path> resumed_checkpoint(const TrainerSettings& settings) {
+  if (settings.resume_from_checkpoint.empty()) return std::nullopt;
+  if (settings.resume_from_checkpoint != "last") return settings.resume_from_checkpoint;
+  const auto latest = latest_checkpoint(settings.output_dir);
+  require_input(latest.has_value(), settings.output_dir, ": holds no checkpoint to go on from");
+  return latest->path;
+}
+
+void refuse_another_run(const std::filesystem::path& output) {
+  if (!std::filesystem::exists(output / "metrics.jsonl") && list_checkpoints(output).empty())
+    return;
+  throw input_error(str_cat(output.string(), ": holds another run"),
+                    "go on with it (resume_from_checkpoint = \"last\"), or give another folder");
+}
+
+// What a run that goes on must have the same.
+OrderedJson identity_of(const TrainSettings& settings, const Model& model, std::int64_t steps,
+                        const Ranks& ranks) {
+  return {{"method", name_of(settings.method)},
+          {"model",
+           {{"architecture", model.config().architecture},
+            {"layers", model.config().layer_count()},
+            {"hidden", model.config().hidden},
+            {"vocabulary", model.config().vocabulary}}},
+          {"settings", curve_settings(settings)},
+          {"steps", steps},
+          {"ranks", ranks.count()}};
+}
+
+// One run, put together part by part.
+class Run {
+ public:
+  Run(const TrainSettings& settings, const Ranks& ranks, const RunEvents& events, const Log& log)
+      : settings_(settings), ranks_(ranks), events_(events), log_(log) {}
+
+  TrainingResult go();
+
+ private:
+  void say(const std::string& paragraph) const {
+    if (!paragraph.empty() && events_.say && ranks_.is_first()) events_.say(paragraph);
+  }
+  void read_data();
+  void warn_of_leaks() const;
+  void plan_memory() const;
+  [[nodiscard]] WindowShape window() const;
+  [[nodiscard]] std::optional<std::uint64_t> shuffle_seed() const;
+  [[nodiscard]] std::uint64_t seed() const {
+    return static_cast<std::uint64_t>(settings_.trainer.seed);
+  }
+  [[nodiscard]] bool reference_masked() const {
+    return settings_.wemask.reference == ReferenceWemask::same;
+  }
+  void make_objective();
+  void make_grpo();
+  [[nodiscard]] RewardFunction reward_function();
+  [[nodiscard]] std::int64_t total_steps() const;
+  [[nodiscard]] TrainerOptions trainer_options(std::int64_t steps) const;
+  [[nodiscard]] TrainerCalls trainer_calls(std::int64_t steps);
+  [[nodiscard]] std::filesystem::path write_final(Trainer& trainer, const RunResult& result);
+
+  const TrainSettings& settings_;
+  const Ranks& ranks_;
+  const RunEvents& events_;
+  const Log& log_;
+  std::filesystem::path model_path_;
+  std::optional<Tokenizer> tokenizer_;
+  std::unique_ptr<TrainedModel> trained_;
+  // The policy as the run began, for GRPO with a KL term.
+  std::optional<Model> reference_model_;
+  std::unique_ptr<Policy> reference_;
+  std::optional<Rewards> rewards_;
+  RunData data_;
+  std::unique_ptr<Objective> objective_;
+  DpoObjective* dpo_ = nullptr;
+  std::vector<ScanPrompt> watched_;
+  std::optional<AppendFile> watch_lines_;
+};
+
+void Run::read_data() {
+  TextReader reader;
+  reader.vocabulary = trained_->model().config().vocabulary;
+  if (tokenizer_) {
+    reader.tokenizer = &*tokenizer_;
+    if (const auto& own = tokenizer_->chat_template()) reader.chat = recognise_chat_format(*own);
+  }
+  data_ = read_run_data(settings_, reader);
+  for (const std::string& note : data_.notes) say(note);
+}
+
+void Run::warn_of_leaks() const {
+  if (!settings_.data.check_leaks || !ranks_.is_first()) return;
+  const LeakReport report =
+      find_leaks(settings_.data.train_file, settings_.data.limit, settings_.data.task_data);
+  if (report.leaking > 0) {
+    log_.warning(report.text());
+  } else {
+    say(report.text());
+  }
+}
+
+void Run::plan_memory() const {
+  const Model& model = trained_->model();
+  std::int64_t stored = 0;
+  for (const TensorInfo& tensor : model.checkpoint().tensors()) {
+    stored += static_cast<std::int64_t>(tensor.bytes);
+  }
+  const MemoryPlan plan = memory_plan(settings_, model.config(),
+                                      {.weights = parameter_count(model.checkpoint()),
+                                       .trained = trained_->trained_count(),
+                                       .stored_bytes = stored,
+                                       .longest = data_.longest});
+  say(plan.text());
+  refuse_what_cannot_fit(plan, settings_, available_memory());
+}
+
+WindowShape Run::window() const {
+  return {.batch = settings_.trainer.per_device_train_batch_size,
+          .micro_batches = settings_.trainer.gradient_accumulation_steps};
+}
+
+std::optional<std::uint64_t> Run::shuffle_seed() const {
+  return settings_.data.shuffle_dataset ? std::optional(seed()) : std::nullopt;
+}
+
+RewardFunction Run::reward_function() {
+  const GrpoSettings& grpo = settings_.grpo;
+  if (grpo.reward_funcs.empty()) return {};
+  rewards_.emplace(grpo.reward_funcs, grpo.reward_weights, reward_options(grpo));
+  return [this](std::span<const RolloutAnswer> answers) {
+    std::vector<RewardedCompletion> completions;
+    for (const RolloutAnswer& answer : answers) {
+      const std::vector<TokenId> ids(answer.prompt->prompt.begin(), answer.prompt->prompt.end());
+      completions.push_back({.prompt = tokenizer_->decode(ids),
+                             .text = answer.text,
+                             .record = &answer.prompt->record,
+                             .ended = answer.ended,
+                             .tokens = answer.tokens});
+    }
+    RewardSums sums = rewards_->score(completions);
+    return RolloutRewards{.total = std::move(sums.values), .metrics = std::move(sums.metrics)};
+  };
+}
+
+void Run::make_grpo() {
+  const GrpoSettings& grpo = settings_.grpo;
+  if (grpo.loss.beta > 0) {
+    reference_model_ = Model::open(model_path_, trained_->model().options(), log_);
+    if (!settings_.lora.adapter.empty()) {
+      adapt(*reference_model_, settings_.lora.adapter, log_);
+    }
+    reference_ = std::make_unique<Policy>(
+        *reference_model_, std::vector<Parameter>(), std::function<void()>(),
+        PolicyOptions{.mask = mask_of(settings_.wemask, *reference_model_, {})});
+  }
+  GrpoOptions options;
+  options.window = window();
+  options.group = grpo.num_generations;
+  options.iterations = grpo.num_iterations;
+  options.loss = grpo.loss;
+  options.advantages = grpo.advantages;
+  options.mask_truncated = grpo.mask_truncated_completions;
+  options.sampling = grpo.sampling;
+  options.sampling.seed = seed();
+  options.reference_masked = reference_masked();
+  options.shuffle_seed = shuffle_seed();
+  objective_ = std::make_unique<GrpoObjective>(
+      trained_->policy(), reference_.get(), tokenizer_ ? &*tokenizer_ : nullptr,
+      std::move(data_.prompts), std::move(data_.held_out_prompts), reward_function(), options,
+      ranks_);
+}
+
+void Run::make_objective() {
+  const std::int64_t eval_batch = settings_.trainer.per_device_eval_batch_size;
+  switch (settings_.method) {
+    case TrainMethod::sft:
+    case TrainMethod::pretrain:
+      objective_ = std::make_unique<SftObjective>(trained_->policy(), std::move(data_.rows),
+                                                  std::move(data_.held_out_rows),
+                                                  SftOptions{.window = window(),
+                                                             .shuffle_seed = shuffle_seed(),
+                                                             .seed = seed(),
+                                                             .eval_batch = eval_batch},
+                                                  ranks_);
+      return;
+    case TrainMethod::dpo: {
+      auto dpo = std::make_unique<DpoObjective>(trained_->policy(), std::move(data_.pairs),
+                                                std::move(data_.held_out_pairs),
+                                                DpoOptions{.window = window(),
+                                                           .loss = settings_.dpo.loss,
+                                                           .shuffle_seed = shuffle_seed(),
+                                                           .seed = seed(),
+                                                           .eval_batch = eval_batch,
+                                                           .reference_masked = reference_masked()},
+                                                ranks_);
+      dpo_ = dpo.get();
+      objective_ = std::move(dpo);
+      return;
+    }
+    case TrainMethod::grpo:
+      make_grpo();
+      return;
+  }
+}
+
+std::int64_t Run::total_steps() const {
+  if (settings_.trainer.max_steps > 0) return settings_.trainer.max_steps;
+  const double steps =
+      settings_.trainer.num_train_epochs * static_cast<double>(objective_->steps_per_epoch());
+  return std::max<std::int64_t>(1, std::llround(std::ceil(steps)));
+}
+
+TrainerOptions Run::trainer_options(std::int64_t steps) const {
+  const TrainerSettings& trainer = settings_.trainer;
+  const bool evaluates = !settings_.data.eval_file.empty() || settings_.data.hold_out > 0;
+  TrainerOptions options;
+  options.output = trainer.output_dir;
+  options.schedule = schedule_of(trainer, steps);
+  options.optimizer = trainer.optimizer;
+  options.max_grad_norm = trainer.max_grad_norm;
+  options.skip_non_finite = trainer.skip_non_finite;
+  options.logging_steps = trainer.logging_steps;
+  if (evaluates) {
+    options.eval_steps =
+        trainer.eval_steps > 0 ? trainer.eval_steps : objective_->steps_per_epoch();
+  }
+  options.save_steps = trainer.save_steps;
+  options.retention = {.keep = trainer.save_total_limit};
+  options.best_metric = "";
+  if (trainer.load_best_model_at_end) {
+    options.best_metric =
+        trainer.metric_for_best_model.empty() ? "eval_loss" : trainer.metric_for_best_model;
+  }
+  options.greater_is_better = greater_is_better(trainer);
+  options.watch_steps = trainer.watch;
+  options.identity = identity_of(settings_, trained_->model(), steps, ranks_);
+  return options;
+}
+
+TrainerCalls Run::trainer_calls(std::int64_t steps) {
+  TrainerCalls calls;
+  calls.write_model = [this](const std::filesystem::path& folder) { trained_->write(folder); };
+  calls.updated = [this, steps](std::int64_t step, const Metrics& metrics) {
+    if (events_.updated && ranks_.is_first()) events_.updated(step, steps, metrics);
+  };
+  calls.logged = events_.logged;
+  calls.saved = events_.saved;
+  calls.should_stop = events_.should_stop;
+  calls.watch = [this](std::int64_t step) {
+    watch_lines_->write(watch_line(trained_->policy(), watched_, step).dump() + "\n");
+  };
+  return calls;
+}
+
+std::filesystem::path Run::write_final(Trainer& trainer, const RunResult& result) {
+  if (result.stopped) return {};
+  if (settings_.trainer.load_best_model_at_end && result.best) {
+    trainer.take_weights(checkpoint_path(settings_.trainer.output_dir, result.best->step));
+    say(str_cat("The best checkpoint is that of step ", result.best->step, ": ",
+                result.best->metric, " ", result.best->value, "."));
+  }
+  const auto path = std::filesystem::path(settings_.trainer.output_dir) / final_folder;
+  if (ranks_.is_first()) {
+    write_folder_atomically(
+        path, [this](const std::filesystem::path& folder) { trained_->write(folder); });
+  }
+  return path;
+}
+
+TrainingResult Run::go() {
+  const std::filesystem::path output = settings_.trainer.output_dir;
+  const auto resumed = resumed_checkpoint(settings_.trainer);
+  if (!resumed) refuse_another_run(output);
+  tokenizer_ = tokenizer_of(settings_.model);
+  model_path_ = settings_.model;
+  if (settings_.method == TrainMethod::pretrain) {
+    model_path_ = output / initial_folder;
+    if (ranks_.is_first() && !resumed) {
+      require_input(tokenizer_.has_value(), settings_.model, ": has no tokenizer");
+      make_folder(output);
+      write_folder_atomically(model_path_, [this](const std::filesystem::path& folder) {
+        write_new_model(folder, settings_.pretrain, settings_.model, *tokenizer_, seed());
+      });
+    }
+    static_cast<void>(ranks_.gather(""));  // the others wait for it
+  }
+  trained_ = std::make_unique<TrainedModel>(model_path_, settings_, log_);
+  say(trained_->words());
+  read_data();
+  warn_of_leaks();
+  plan_memory();
+  make_objective();
+  const std::int64_t steps = total_steps();
+  if (dpo_ != nullptr) {
+    dpo_->take_reference(steps, [this](std::int64_t done, std::int64_t all) {
+      log_.step("log-probabilities of the reference", done, all);
+    });
+  }
+  Trainer trainer(trained_->policy(), *objective_, ranks_, trainer_options(steps),
+                  trainer_calls(steps));
+  if (resumed) trainer.resume(*resumed);
+  if (ranks_.is_first()) {
+    make_folder(output);
+    write_file_atomically(output / settings_file, settings_toml(settings_));
+    if (settings_.trainer.watch > 0) {
+      require_input(tokenizer_ && events_.watched_prompts, "watch needs the model's tokenizer");
+      watched_ = events_.watched_prompts(*tokenizer_);
+      watch_lines_.emplace(output / watch_file,
+                           resumed ? AppendFile::Mode::append : AppendFile::Mode::truncate);
+    }
+  }
+  const RunResult result = trainer.run();
+  return {.step = result.step,
+          .steps = steps,
+          .skipped = result.skipped,
+          .stopped = result.stopped,
+          .best = result.best,
+          .model = write_final(trainer, result)};
+}
+
+}  // namespace
+
+TrainingResult run_training(const TrainSettings& settings, const Ranks& ranks,
+                            const RunEvents& events, const Log& log) {
+  return Run(settings, ranks, events, log).go();
+}
+
+}  // namespace onset

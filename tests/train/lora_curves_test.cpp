@@ -1,0 +1,75 @@
+// Runs of LoRA against curves and adapters made with PEFT.
+#include <algorithm>
+
+#include "onset/train/lora.h"
+#include "onset/train/peft.h"
+#include "onset/train/sft.h"
+#include "onset/train/sft_data.h"
+#include "train/data_support.h"
+#include "train/run_support.h"
+
+namespace onset {
+namespace {
+
+using testing::shared_fixture;
+using testing::TrainingFixtures;
+
+// The references name tensors as a model in memory does: "..lora_A.default.weight".
+std::map<std::string, at::Tensor> as_peft_names(std::map<std::string, at::Tensor> tensors) {
+  std::map<std::string, at::Tensor> renamed;
+  for (const auto& [name, tensor] : tensors) {
+    const std::size_t end = name.rfind(".weight");
+    renamed[name.substr(0, end) + ".default.weight"] = tensor;
+  }
+  return renamed;
+}
+
+class LoraCurves : public TrainingFixtures, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(LoraCurves, EqualTheReference) {
+  const std::string name = std::string("sft_lora_") + GetParam();
+  const Json run = read(name + ".json");
+  const Json& hyper = run.at("hyper");
+  Model model = Model::open(shared_fixture("training/" + run.at("model").get<std::string>()),
+                            {.compute = Compute::f32, .residency = Residency::resident});
+  Decoder& decoder = model.decoder_to_change();
+  PeftAdapter read = read_peft(decoder, shared_fixture("training/" + name + "/initial"));
+  LoraAdapter adapter(decoder, std::move(read.config), std::move(read.tensors), /*trains=*/true);
+  Policy policy(model, adapter.parameters(), [&] { adapter.refresh(); },
+                {.dropout = adapter.dropout()});
+  const Ranks alone;
+  SftObjective objective(policy,
+                         rows_of(read_sft_data(shared_fixture("training/data_sft.json"),
+                                               {.data = testing::id_options(512)})
+                                     .examples),
+                         {},
+                         {.window = {.batch = hyper.at("micro_batch").get<std::int64_t>(),
+                                     .micro_batches = hyper.at("micro").get<std::int64_t>()}},
+                         alone);
+  const auto curve = testing::run_all(
+      policy, objective,
+      testing::options_of(hyper, hyper.at("steps").get<std::int64_t>(), ScheduleShape::cosine));
+  testing::expect_curve(curve, run,
+                        {{"loss", "loss"}, {"grad_norm", "grad_norm"}, {"learning_rate", "lr"}});
+  testing::expect_checksums(as_peft_names(testing::values_of(policy.trained())),
+                            run.at("final_checksums_sum_sumsq"), 2e-5);
+
+  Model fresh = Model::open(shared_fixture("training/" + run.at("model").get<std::string>()));
+  const PeftAdapter expected =
+      read_peft(fresh.decoder_to_change(), shared_fixture("training/" + name + "/final"));
+  ASSERT_EQ(expected.tensors.adapted.size(), adapter.tensors().adapted.size());
+  for (const AdaptedModule& module : adapter.tensors().adapted) {
+    const auto same =
+        std::find_if(expected.tensors.adapted.begin(), expected.tensors.adapted.end(),
+                     [&](const AdaptedModule& other) { return other.name == module.name; });
+    ASSERT_NE(same, expected.tensors.adapted.end()) << module.name;
+    EXPECT_TRUE(at::allclose(module.up, same->up, 1e-4, 2e-5)) << module.name;
+    EXPECT_TRUE(at::allclose(module.down, same->down, 1e-4, 2e-5)) << module.name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, LoraCurves, ::testing::Values("llama", "qwen3"),
+                         [](const auto& instance) { return std::string(instance.param); });
+
+}  // namespace
+}  // namespace onset
