@@ -78,9 +78,16 @@ TEST(FewshotPicker, MoreExamplesThanThereAreIsAnError) {
     FewshotPicker picker(sampler, 5, false, 0);
     EXPECT_EQ(error_of([&] {
                 return picker.pick(
-                    5, [](std::size_t i) { return i == 2; }, "mmlu");
+                    5, [](std::size_t i) { return i == 2; }, "task mmlu, dev.csv:3");
               }),
-              "task mmlu: 5 examples are asked for, and 4 are there\ngive a smaller --num-fewshot");
+              "task mmlu, dev.csv:3: 5 examples are asked for, and 4 are there beside the document "
+              "itself (5 rows)\ngive a smaller --num-fewshot, or the task's file a smaller "
+              "fewshot.count");
+    EXPECT_NE(error_of([&] {
+                return picker.pick(
+                    6, [](std::size_t) { return false; }, "task mmlu");
+              }).find("6 examples are asked for, and 5 are there\n"),
+              std::string::npos);
   }
 }
 

@@ -35,11 +35,12 @@ TEST(TaskFile, EveryTaskOfTheProgramIsRead) {
 }
 
 TEST(TaskFile, PartsAndGroupsBecomeTasksWithTheirNames) {
-  const auto file = parse_task_file(
-      task_text("[[groups]]\nname = 'all'\nalias = 'All'\nparts = ['x_y', 'z']\n"
-                "[[parts]]\nname = 'x_y'\nwhere = { field = '{g}', equals = '1' }\n"),
-      "toy.toml");
-  ASSERT_EQ(file.tasks.size(), 2U);
+  const auto file =
+      parse_task_file(task_text("[[groups]]\nname = 'all'\nalias = 'All'\nparts = ['x_y', 'z']\n"
+                                "[[parts]]\nname = 'x_y'\nwhere = { field = '{g}', equals = '1' }\n"
+                                "[[parts]]\nname = 'z'\n[[parts]]\nname = 'alone'\n"),
+                      "toy.toml");
+  ASSERT_EQ(file.tasks.size(), 3U);
   EXPECT_EQ(file.tasks[0].name, "toy_x_y");
   EXPECT_EQ(file.tasks[0].condition.value, "1");
   EXPECT_EQ(file.tasks[1].name, "toy_z");
@@ -48,7 +49,63 @@ TEST(TaskFile, PartsAndGroupsBecomeTasksWithTheirNames) {
   EXPECT_EQ(file.groups[0].name, "toy_all");
   EXPECT_EQ(file.groups[0].members, (std::vector<std::string>{"toy_x_y", "toy_z"}));
   EXPECT_EQ(file.groups[1].name, "toy");
-  EXPECT_EQ(file.groups[1].members, (std::vector<std::string>{"toy_all"}));
+  EXPECT_EQ(file.groups[1].members, (std::vector<std::string>{"toy_all", "toy_alone"}))
+      << "a part in no group counts in the whole too";
+}
+
+TEST(TaskFile, APartWithoutATableHasAFileOfItsOwn) {
+  const std::string group = "[[groups]]\nname = 'all'\nparts = ['x', 'y']\n";
+  const auto file =
+      parse_task_file(task_text(group, "'toy.jsonl'", "'{part}/toy.jsonl'"), "toy.toml");
+  ASSERT_EQ(file.tasks.size(), 2U);
+  EXPECT_EQ(file.tasks[1].data.file, "y/toy.jsonl");
+  EXPECT_EQ(error_of([&] {
+              return parse_task_file(task_text(group + "[[parts]]\nname = 'xx'\n"), "toy.toml");
+            }),
+            "toy.toml:17: key \"groups[0].parts\" name the part \"x\", which no [[parts]] "
+            "describes, and data.file has no {part} that would be its file\ndid you mean \"xx\"?");
+}
+
+TEST(TaskFile, NamesThatAreThereTwiceAreRefused) {
+  const auto error = [](const std::string& more) {
+    return error_of([&] { return parse_task_file(task_text(more), "toy.toml"); });
+  };
+  EXPECT_EQ(error("[[metrics]]\nmeasure = 'acc'\n"),
+            "toy.toml:13: key \"metrics\" have two of the name \"acc\"\ntake one out, or give it a "
+            "name of its own: name = \"..\"");
+  EXPECT_NE(error("[[metrics]]\nmeasure = 'acc_norm'\nname = 'acc'\n").find("two of the name"),
+            std::string::npos);
+  EXPECT_EQ(error("[[metrics]]\nmeasure = 'acc'\nname = 'acc2'\n"), "");
+  const std::string parts = "[[parts]]\nname = 'x'\n[[parts]]\nname = 'y'\n";
+  EXPECT_EQ(error(parts + "[[metrics]]\nmeasure = 'acc_norm'\nname = 'n'\nparts = ['x']\n"
+                          "[[metrics]]\nmeasure = 'acc_bytes'\nname = 'n'\nparts = ['y']\n"),
+            "");
+  EXPECT_NE(error(parts + "[[parts]]\nname = 'x'\n").find("\"x\" is there twice"),
+            std::string::npos);
+  EXPECT_NE(error(parts + "[[groups]]\nname = 'g'\nparts = ['x', 'y', 'x']\n").find("\"x\" twice"),
+            std::string::npos);
+  EXPECT_NE(error(parts + "[[groups]]\nname = 'x'\nparts = ['x']\n").find("as a part has"),
+            std::string::npos);
+  EXPECT_NE(error("[[parts]]\nname = '../x'\n").find("letters, digits, _ and - alone"),
+            std::string::npos);
+}
+
+TEST(TaskFile, FiltersAndTheirMetricsHaveNamesOfTheirOwn) {
+  const auto error = [](const std::string& more) {
+    const std::string text =
+        "format = 'onset.task.1'\nname = 'toy'\nversion = '1'\nsummary = 's'\n"
+        "kind = 'generation'\n[data]\nfile = 'toy.jsonl'\n[prompt]\nquestion = '{q}'\n"
+        "target = '{a}'\n[[filters]]\nname = 'x'\n[[filters]]\nname = 'y'\n";
+    return error_of([&] { return parse_task_file(text + more, "toy.toml"); });
+  };
+  const std::string match = "[[metrics]]\nmeasure = 'exact_match'\n";
+  EXPECT_EQ(error(match + "filters = ['x']\n" + match + "filters = ['y']\nignore_case = true\n"),
+            "");
+  EXPECT_NE(
+      error(match + match + "filters = ['y']\n").find("\"exact_match\" under the filter \"y\""),
+      std::string::npos);
+  EXPECT_NE(error(match + "[[filters]]\nname = 'x'\n").find("\"x\" is there twice"),
+            std::string::npos);
 }
 
 TEST(TaskFile, ErrorsNameLineAndKey) {
@@ -93,6 +150,11 @@ TEST(TaskLibrary, AFileOfTheUserAddsATaskOrTakesThePlaceOfOne) {
   EXPECT_EQ(TaskLibrary({piqa}).select({"piqa"}).tasks.at(0).data.file, "toy.jsonl");
   EXPECT_NE(error_of([&] {
               return TaskLibrary({own, own});
+            }),
+            "the task file " + own.string() + " is given twice");
+  const auto other = folder.write("other.toml", task_text());
+  EXPECT_NE(error_of([&] {
+              return TaskLibrary({own, other});
             }).find("two task files describe"),
             std::string::npos);
 }

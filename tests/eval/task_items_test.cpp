@@ -201,6 +201,15 @@ TEST_F(ToyItems, BrokenRowsAreNamedByFileAndLine) {
   EXPECT_EQ(error("[1]\n"), path + ":1: should be an object, is array");
   EXPECT_EQ(error("{\"q\":\"x\",\"c\":[\"a\"],\"l\":[\"A\"],\"g\":\"C\"}"),
             path + ":1: the right answer \"C\" is none of A");
+  EXPECT_EQ(error("{\"q\":\"x\",\"c\":[\"a\",\"b\",\"c\"],\"l\":[\"A\",\"B\"],\"g\":\"A\"}"),
+            path + ":1: 2 labels for 3 choices");
+  EXPECT_EQ(error("{\"q\":\"x\",\"c\":[\"a\"],\"l\":[\"A\"],\"g\":\"A\"}"),
+            path + ":1: has one choice alone, which would always be right");
+  EXPECT_EQ(error("{\"q\":\"\xff\"}"),
+            path + ":1: not valid UTF-8 at byte 7");
+  EXPECT_EQ(error("{\"q\":\"\\ud800\"}").substr(0, path.size() + 24),
+            path + ":1: not valid JSON at byte ");
+  EXPECT_NE(error("{\"q\":\"\\ud800\"}").find("half of a surrogate pair"), std::string::npos);
   EXPECT_EQ(error("{\"q\":\"x\",\"l\":[\"A\"],\"g\":\"A\"}"),
             path + ":1: no field \"c\"\nit has q, l, g");
   EXPECT_EQ(error("\n\n"), path + ": holds no row");

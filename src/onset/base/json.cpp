@@ -103,6 +103,12 @@ class RepeatedKeyFinder {
   std::vector<std::set<std::string>> objects_;  // the keys of each that is open
 };
 
+// The parser's words for escapes that are no text, of which the place alone says little.
+std::string_view escape_fault(std::string_view message) {
+  const bool is_surrogate = message.find("surrogate") != std::string_view::npos;
+  return is_surrogate ? ": half of a surrogate pair (\\ud800 to \\udfff)" : "";
+}
+
 template <typename Tree>
 Tree parse_as(std::string_view text, const std::string& where,
               const typename Tree::parser_callback_t& callback) {
@@ -113,7 +119,8 @@ Tree parse_as(std::string_view text, const std::string& where,
     const std::size_t bad = first_bad_byte(text);
     require_input(bad >= std::min(text.size(), error.byte), where, ": not valid UTF-8 at byte ",
                   bad + 1);
-    throw input_error(str_cat(where, ": not valid JSON at byte ", error.byte));
+    throw input_error(
+        str_cat(where, ": not valid JSON at byte ", error.byte, escape_fault(error.what())));
   } catch (const Json::out_of_range&) {
     throw input_error(str_cat(where, ": not valid JSON: holds a number that is out of range"));
   }

@@ -11,7 +11,7 @@ FewshotPicker::FewshotPicker(FewshotSampler sampler, std::size_t pool, bool own,
 
 std::vector<std::size_t> FewshotPicker::pick(std::size_t count,
                                              const std::function<bool(std::size_t)>& is_document,
-                                             const std::string& task) {
+                                             const std::string& what) {
   std::vector<std::size_t> picked;
   if (count == 0) return picked;
   const auto others = [&] {
@@ -20,9 +20,11 @@ std::vector<std::size_t> FewshotPicker::pick(std::size_t count,
       if (!is_document(i)) rows.push_back(i);
     }
     if (rows.size() < count) {
-      throw usage_error(str_cat("task ", task, ": ", count, " examples are asked for, and ",
-                                rows.size(), " are there"),
-                        "give a smaller --num-fewshot");
+      const std::size_t left_out = pool_ - rows.size();
+      throw usage_error(
+          str_cat(what, ": ", count, " examples are asked for, and ", rows.size(), " are there",
+                  left_out > 0 ? str_cat(" beside the document itself (", pool_, " rows)") : ""),
+          "give a smaller --num-fewshot, or the task's file a smaller fewshot.count");
     }
     return rows;
   };

@@ -25,10 +25,11 @@ class FewshotPicker {
   FewshotPicker(FewshotSampler sampler, std::size_t pool, bool own, std::uint64_t seed);
 
   // Indices of `count` rows of the pool; `is_document` tells whether a row is the document itself.
-  // Throws a usage error where the pool has too few others.
+  // `what`: the task and the document, for messages. Throws a usage error where the pool has too
+  // few others.
   [[nodiscard]] std::vector<std::size_t> pick(std::size_t count,
                                               const std::function<bool(std::size_t)>& is_document,
-                                              const std::string& task);
+                                              const std::string& what);
 
  private:
   FewshotSampler sampler_;

@@ -128,7 +128,7 @@ class Builder {
           return (own_examples_ && i == index) ||
                  (question_of(examples_[i]) == question && answer_of(examples_[i]) == answer);
         },
-        task_.name);
+        str_cat("task ", task_.name, ", ", row.where));
   }
 
   [[nodiscard]] std::string question_of(const TaskRow& row) const {
@@ -142,13 +142,12 @@ class Builder {
     const std::string gold = task_.choices.gold.render(row.fields, row.where, task_.names);
     if (!task_.choices.labels.empty()) {
       const auto labels = render_all(task_.choices.labels, row, task_.names);
+      require_input(labels.size() == choices, row.where, ": ", labels.size(), " labels for ",
+                    choices, " choices");
       const auto found = std::find(labels.begin(), labels.end(), gold);
       require_input(found != labels.end(), row.where, ": the right answer ", quote(gold),
                     " is none of ", join(labels, ", "));
-      const auto index = static_cast<std::size_t>(found - labels.begin());
-      require_input(index < choices, row.where, ": the right answer is number ", index + 1, " of ",
-                    choices, " choices");
-      return index;
+      return static_cast<std::size_t>(found - labels.begin());
     }
     std::size_t index = 0;
     const auto result = std::from_chars(gold.data(), gold.data() + gold.size(), index);
@@ -198,6 +197,8 @@ class Builder {
       item.choices.push_back({delimiter + text, text});
     }
     const std::size_t gold = gold_of(row, item.choices.size());
+    require_input(item.choices.size() > 1, row.where,
+                  ": has one choice alone, which would always be right");
     item.gold = static_cast<std::int64_t>(gold);
     item.target = std::to_string(gold);
     return item;

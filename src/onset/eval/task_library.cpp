@@ -88,6 +88,9 @@ TaskLibrary::TaskLibrary(const std::vector<std::filesystem::path>& files) {
     TaskFile file = read_task_file(path);
     for (const auto& other : files_) {
       if (other.name != file.name) continue;
+      if (other.where == file.where) {
+        throw usage_error(str_cat("the task file ", file.where, " is given twice"));
+      }
       throw usage_error(str_cat("two task files describe ", quote(file.name), ": ", other.where,
                                 " and ", file.where));
     }
