@@ -47,7 +47,8 @@ std::string pairing_notes(const TaskPairing& pairing) {
     parts.push_back(str_cat(pairing.other_documents, " of ", pairing.items,
                             " documents have another hash, and were paired by number"));
   } else if (!pairing.hashed) {
-    parts.emplace_back("no hashes, so documents were paired by number alone");
+    parts.emplace_back(
+        "not all documents have hashes in both runs, and those were paired by number alone");
   }
   return join(parts, "; ");
 }

@@ -129,6 +129,44 @@ TEST_F(ComparisonTest, ItemsWithoutAFiniteScoreAreLeftOutAndCounted) {
   EXPECT_EQ(comparison.rows[0].without_score, 2);
   EXPECT_EQ(comparison.rows[0].result.losses, 1);
   EXPECT_EQ(comparison.rows[0].result.p, 1);
+  ASSERT_EQ(comparison.notes.size(), 1U);
+  EXPECT_EQ(comparison.notes[0],
+            "t, acc: 2 items left out, without a finite score in A (1) or B (1)");
+}
+
+TEST_F(ComparisonTest, ResultsOfAnotherShapeAreRefused) {
+  write_samples(a(), "t", choice_samples("rr"));
+  write_samples(b(), "t", choice_samples("rr"));
+  const auto error = [&](const OrderedJson& results) {
+    testing::write_results(b(), results);
+    return fault();
+  };
+  EXPECT_EQ(error({{"results", OrderedJson::object()}}), "");
+  EXPECT_NE(error({{"results", 3}}).find("\"results\" should be an object, is number"),
+            std::string::npos);
+  EXPECT_NE(error({{"group_subtasks", {{"g", "t"}}}}).find("group \"g\" should be a list of names"),
+            std::string::npos);
+  EXPECT_NE(error({{"group_subtasks", {{"g", {"t", "g"}}}}}).find("group \"g\" holds itself"),
+            std::string::npos);
+  EXPECT_EQ(error(OrderedJson::object()), "");
+  auto lines = choice_samples("rr");
+  lines[1]["metrics"] = "acc";
+  write_samples(b(), "t", lines);
+  EXPECT_NE(fault().find("line 2: \"metrics\" should be a list of names, is string"),
+            std::string::npos);
+}
+
+TEST_F(ComparisonTest, WithoutHashesNothingIsSaidOfPrompts) {
+  auto lines = choice_samples("rrw");
+  write_samples(a(), "t", lines);
+  for (auto& line : lines) {
+    line.erase("prompt_hash");
+    line.erase("doc_hash");
+  }
+  write_samples(b(), "t", lines);
+  const auto comparison = compare();
+  EXPECT_EQ(comparison.pairings[0].other_prompts, 0);
+  EXPECT_FALSE(comparison.pairings[0].hashed);
 }
 
 TEST_F(ComparisonTest, PairsAreMeanNegativeLogLikelihoods) {

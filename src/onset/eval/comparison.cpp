@@ -120,7 +120,8 @@ class TaskPairer {
         ++pairing.other_documents;
         if (other_document == nullptr) other_document = &sample;
       }
-      if (sample.prompt_hash != other.prompt_hash) ++pairing.other_prompts;
+      const bool both = !sample.prompt_hash.empty() && !other.prompt_hash.empty();
+      if (both && sample.prompt_hash != other.prompt_hash) ++pairing.other_prompts;
     }
     pairing.items = static_cast<std::int64_t>(paired.size());
     pairing.only_a = static_cast<std::int64_t>(docs_a.size()) - pairing.items;
@@ -161,9 +162,20 @@ class TaskPairer {
         "same, for data that were only written down differently");
   }
 
+  [[nodiscard]] std::string name_of(const std::string& filter, const std::string& metric) const {
+    return filter == "none" || filter.empty() ? str_cat(a_.task, ", ", metric)
+                                              : str_cat(a_.task, ", ", filter, ", ", metric);
+  }
+
   // Nothing where no item has this metric in both, or where the units of pairs differ.
   std::optional<Pairs> row_of(const std::string& filter, const std::string& metric) {
     Pairs row;
+    std::int64_t without_a = 0;
+    std::int64_t without_b = 0;
+    const auto is_finite = [&](const Sample& sample) {
+      const auto found = sample.scores.find(metric);
+      return found != sample.scores.end() && std::isfinite(found->second.value);
+    };
     for (const auto& [in_a, in_b] : matches_) {
       if (in_a->filter != filter) continue;
       const auto a = in_a->scores.find(metric);
@@ -171,12 +183,15 @@ class TaskPairer {
       const bool in_one = a != in_a->scores.end() || b != in_b->scores.end();
       const bool in_both = a != in_a->scores.end() && b != in_b->scores.end();
       if (!in_both || !std::isfinite(a->second.value) || !std::isfinite(b->second.value)) {
-        if (in_one) ++row.without_score;
+        if (!in_one) continue;
+        ++row.without_score;
+        if (!is_finite(*in_a)) ++without_a;
+        if (!is_finite(*in_b)) ++without_b;
         continue;
       }
       if (a->second.is_pair != b->second.is_pair || a->second.weight != b->second.weight ||
           !(a->second.weight > 0)) {
-        notes_.push_back(str_cat(a_.task, ", ", metric, ": document ", in_a->doc, " counts ",
+        notes_.push_back(str_cat(name_of(filter, metric), ": document ", in_a->doc, " counts ",
                                  a->second.weight, " units in A and ", b->second.weight,
                                  " in B, so that the means are of different things: left out"));
         return std::nullopt;
@@ -194,9 +209,15 @@ class TaskPairer {
     if (row.scores.empty()) {
       if (row.without_score > 0) {
         notes_.push_back(
-            str_cat(a_.task, ", ", metric, ": no item has a finite score in both runs"));
+            str_cat(name_of(filter, metric), ": no item has a finite score in both runs"));
       }
       return std::nullopt;
+    }
+    if (row.without_score > 0) {
+      notes_.push_back(str_cat(name_of(filter, metric), ": ", row.without_score,
+                               row.without_score == 1 ? " item" : " items",
+                               " left out, without a finite score in A (", without_a, ") or B (",
+                               without_b, ")"));
     }
     return row;
   }

@@ -180,6 +180,29 @@ void compare_member(const Json& a, const Json& b, const std::string& name,
   }
 }
 
+// What would be passed over without a word if it were something else.
+void check_shape(const Json& results, const std::string& where) {
+  for (const char* name :
+       {"results", "groups", "configs", "config", "versions", "n-shot", "higher_is_better"}) {
+    const auto found = results.find(name);
+    if (found == results.end() || found->is_null()) continue;
+    require_input(found->is_object(), where, ": ", quote(name), " should be an object, is ",
+                  found->type_name());
+  }
+  const auto groups = results.find("group_subtasks");
+  if (groups == results.end() || groups->is_null()) return;
+  require_input(groups->is_object(), where, ": \"group_subtasks\" should be an object, is ",
+                groups->type_name());
+  for (const auto& [name, members] : groups->items()) {
+    const bool is_list =
+        members.is_array() && std::all_of(members.begin(), members.end(),
+                                          [](const Json& member) { return member.is_string(); });
+    require_input(is_list, where, ": the group ", quote(name), " should be a list of names");
+    require_input(std::find(members.begin(), members.end(), name) == members.end(), where,
+                  ": the group ", quote(name), " holds itself");
+  }
+}
+
 const Json& object_at(const Json& results, const std::string& name) {
   static const Json none = Json::object();
   if (!results.is_object()) return none;
@@ -213,6 +236,7 @@ EvaluationRun open_run(const fs::path& path) {
     run.results = parse_python_json(read_file(run.files.results), name);
     require_input(run.results.is_object(), name, ": results should be an object, are ",
                   run.results.type_name());
+    check_shape(run.results, name);
   }
   return run;
 }

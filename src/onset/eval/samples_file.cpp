@@ -73,6 +73,10 @@ Sample sample_of(const Json& line, const std::string& where) {
   sample.doc_hash = find_string(line, "doc_hash", where).value_or("");
   sample.prompt_hash = find_string(line, "prompt_hash", where).value_or("");
   sample.windows = windows_of(line);
+  const auto listed = line.find("metrics");
+  require_input(listed == line.end() || listed->is_null() || listed->is_array(), where,
+                ": \"metrics\" should be a list of names, is ",
+                listed == line.end() ? "" : listed->type_name());
   for (const std::string& name : metric_names(line)) {
     const auto found = line.find(name);
     if (found == line.end()) continue;
