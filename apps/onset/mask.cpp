@@ -226,6 +226,7 @@ int run_make(const Invocation& invocation) {
   prepare(options.compute);
   Console console(options.quiet);
   const auto model = open_model(path, options.compute, console.log());
+  check_mask_options(model.config(), options.mask);
   std::vector<ScanPrompt> prompts;
   const auto ids = encoded(model, path, options.prompts, console.log(), prompts);
   if (!options.mask.from_layer || options.mask.tokens == MaskTokens::massive) {

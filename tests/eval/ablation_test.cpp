@@ -10,6 +10,7 @@
 #include <set>
 
 #include "onset/eval/energy_control.h"
+#include "onset/model/config.h"
 #include "onset/model/model.h"
 #include "onset/wemask/mask_effect.h"
 #include "support/support.h"
@@ -50,6 +51,30 @@ TEST(AblationGrid, IsAllCombinations) {
   EXPECT_EQ(parse_arm("random_energy"), AblationArm::random_energy);
   EXPECT_NE(testing::error_of([] { static_cast<void>(parse_arm("wieght")); }).find("known are"),
             std::string::npos);
+}
+
+// Before the scan that finds the first layer, which takes minutes on a large model.
+TEST(AblationGrid, IsCheckedWithoutAFirstLayer) {
+  ModelConfig config;
+  config.hidden = 64;
+  config.layers.resize(4);
+  auto grid = small_grid();
+  grid.from_layers.clear();
+  const auto error = [&] { return testing::error_of([&] { check_grid(grid, config); }); };
+  EXPECT_EQ(error(), "");
+  grid.rates = {0.1, 1.5};
+  EXPECT_EQ(error(), "rate is 1.5, expected above 0, up to 1");
+  grid.rates = {0.01};
+  EXPECT_NE(error().find("is less than one dim"), std::string::npos) << error();
+  grid.ks = {65};
+  EXPECT_EQ(error(), "k is 65, expected 1 to 64, the hidden size");
+  grid.ks = {64};
+  EXPECT_EQ(error(), "");
+  grid.from_layers = {3, 4};
+  EXPECT_EQ(error(), "the first masked layer is 4, but the model has layers 0 to 3");
+  grid.from_layers = {3};
+  grid.gammas = {0.5, 5};
+  EXPECT_EQ(error(), "gamma is 5, expected 0 to 1");
 }
 
 ScoreColumn column(const std::vector<double>& values) {

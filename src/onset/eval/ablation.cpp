@@ -101,6 +101,14 @@ MaskOptions AblationPoint::options() const {
   return options;
 }
 
+void check_grid(const AblationGrid& grid, const ModelConfig& config) {
+  AblationGrid checked = grid;
+  if (checked.from_layers.empty()) checked.from_layers.push_back(0);
+  for (const AblationPoint& point : points_of(checked)) {
+    check_mask_options(config, point.options());
+  }
+}
+
 std::vector<AblationPoint> points_of(const AblationGrid& grid) {
   std::vector<AblationPoint> points;
   const std::size_t sizes = grid.ks.empty() ? grid.rates.size() : grid.ks.size();

@@ -13,6 +13,8 @@
 
 namespace onset {
 
+struct ModelConfig;
+
 // How the dims of a mask are chosen. `random_energy`: random ones that hold the same share of the
 // masked token's attention input as those of `weight` (energy_control.h).
 enum class AblationArm { weight, activation, magnitude, lowest, random, random_energy };
@@ -53,6 +55,10 @@ struct AblationSetting {
   std::size_t point = 0;             // index into the points
   std::vector<std::uint64_t> seeds;  // of its masks; one, 0, where nothing is random
 };
+
+// Throws what make_mask() would say of sizes, gammas and layers, before anything is computed. First
+// layers may be missing yet.
+void check_grid(const AblationGrid& grid, const ModelConfig& config);
 
 [[nodiscard]] std::vector<AblationPoint> points_of(const AblationGrid& grid);
 // By point, then by arm in the order given.

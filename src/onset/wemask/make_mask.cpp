@@ -65,12 +65,21 @@ std::int64_t resolve_k(const MaskOptions& options, std::int64_t hidden) {
   return k;
 }
 
+void check_from(std::int64_t from_layer, std::int64_t layers) {
+  if (from_layer >= 0 && from_layer < layers) return;
+  throw usage_error(str_cat("the first masked layer is ", from_layer,
+                            ", but the model has layers 0 to ", layers - 1));
+}
+
+void check_to(std::int64_t to_layer, std::int64_t from_layer, std::int64_t layers) {
+  if (to_layer >= from_layer && to_layer < layers) return;
+  throw usage_error(str_cat("the last masked layer is ", to_layer, ", expected ", from_layer,
+                            " to ", layers - 1));
+}
+
 std::int64_t resolve_from(const MaskOptions& options, std::int64_t layers) {
   if (options.from_layer) {
-    if (*options.from_layer < 0 || *options.from_layer >= layers) {
-      throw usage_error(str_cat("the first masked layer is ", *options.from_layer,
-                                ", but the model has layers 0 to ", layers - 1));
-    }
+    check_from(*options.from_layer, layers);
     return *options.from_layer;
   }
   if (!options.me_layer) {
@@ -142,10 +151,6 @@ void take_given(const MaskOptions& options, MaskSpec& spec) {
 }
 
 void check_tokens(const MaskOptions& options) {
-  if (options.tokens == MaskTokens::massive && options.massive_dims.empty()) {
-    throw usage_error("tokens are masked where they are massive, but no massive dims are known",
-                      "scan the model first, or mask the first token or positions");
-  }
   if (options.tokens == MaskTokens::positions && options.positions.empty()) {
     throw usage_error("no positions are given for the tokens to mask");
   }
@@ -178,6 +183,10 @@ MaskSpec make_mask(const Model& model, const MaskOptions& options) {
   const ModelConfig& config = model.config();
   refuse_without_norm(config);
   check_tokens(options);
+  if (options.tokens == MaskTokens::massive && options.massive_dims.empty()) {
+    throw usage_error("tokens are masked where they are massive, but no massive dims are known",
+                      "scan the model first, or mask the first token or positions");
+  }
   MaskSpec spec;
   spec.model = fingerprint(model);
   spec.criterion = options.criterion;
@@ -195,10 +204,7 @@ MaskSpec make_mask(const Model& model, const MaskOptions& options) {
   }
   spec.from_layer = resolve_from(options, config.layer_count());
   spec.to_layer = options.to_layer.value_or(config.layer_count() - 1);
-  if (spec.to_layer < spec.from_layer || spec.to_layer >= config.layer_count()) {
-    throw usage_error(str_cat("the last masked layer is ", spec.to_layer, ", expected ",
-                              spec.from_layer, " to ", config.layer_count() - 1));
-  }
+  check_to(spec.to_layer, spec.from_layer, config.layer_count());
   if (spec.criterion == MaskCriterion::given) {
     take_given(options, spec);
     return spec;
@@ -209,6 +215,17 @@ MaskSpec make_mask(const Model& model, const MaskOptions& options) {
     spec.dims[l] = chosen_dims(model, spec, l);
   }
   return spec;
+}
+
+void check_mask_options(const ModelConfig& config, const MaskOptions& options) {
+  refuse_without_norm(config);
+  check_tokens(options);
+  const std::int64_t layers = config.layer_count();
+  if (options.from_layer) check_from(*options.from_layer, layers);
+  if (options.to_layer) check_to(*options.to_layer, options.from_layer.value_or(0), layers);
+  if (options.criterion != MaskCriterion::given) {
+    static_cast<void>(resolve_k(options, config.hidden));
+  }
 }
 
 MaskFit check_mask(const MaskSpec& spec, const Model& model, const std::string& where) {

@@ -17,6 +17,7 @@ namespace onset {
 
 class Model;
 class Hooks;
+struct ModelConfig;
 struct SiteContext;
 
 struct MaskOptions {
@@ -47,6 +48,10 @@ inline constexpr double default_mask_rate = 0.25;
 // not listed for a masked layer or listed for another, tokens `massive` without massive dims; an
 // input error where WeMask does not apply to the model (wemask_obstacle of model/config.h).
 [[nodiscard]] MaskSpec make_mask(const Model& model, const MaskOptions& options);
+
+// What of that can be told without a scan, for those who would scan first: k, rate, gamma,
+// positions, and layers that are given.
+void check_mask_options(const ModelConfig& config, const MaskOptions& options);
 
 [[nodiscard]] ModelFingerprint fingerprint(const Model& model);
 
