@@ -11,9 +11,11 @@
 #include "onset/base/error.h"
 #include "onset/base/file.h"
 #include "onset/base/strings.h"
+#include "onset/checkpoint/checkpoint.h"
 #include "onset/eval/ablation_run.h"
 #include "onset/eval/encoding.h"
 #include "onset/massive/sinks.h"
+#include "onset/model/config.h"
 #include "onset/model/model.h"
 #include "onset/model/runtime.h"
 #include "onset/wemask/mask_json.h"
@@ -114,23 +116,6 @@ void AblateOptions::declare(CommandLine& line) {
   line.note("What is compared, and what it cannot say: docs/ablate.md.");
 }
 
-// The parts of lists such as "0.1,0.25", given once or several times.
-std::vector<std::string> parts_of(const std::string& option, const std::vector<std::string>& given,
-                                  const std::vector<std::string>& fallback) {
-  std::vector<std::string> parts;
-  for (const auto& list : given) {
-    for (const auto& part : split(list, ',')) {
-      const std::string name(trim(part));
-      if (name.empty()) throw usage_error(str_cat(option, ": a part of the list is empty"));
-      if (std::find(parts.begin(), parts.end(), name) != parts.end()) {
-        throw usage_error(str_cat(option, ": ", quote(name), " is there twice"));
-      }
-      parts.push_back(name);
-    }
-  }
-  return parts.empty() ? fallback : parts;
-}
-
 template <typename Enum>
 Enum named(const std::string& option, const std::string& name, std::initializer_list<Enum> values) {
   std::vector<std::string> names;
@@ -149,28 +134,28 @@ void AblateOptions::resolve() {
     throw usage_error("--rate and --k both say how many dims are masked", "give one of them");
   }
   for (const auto& name :
-       parts_of("--criterion", criteria, {"weight", "lowest", "random", "random_energy"})) {
+       parts_of_lists("--criterion", criteria, {"weight", "lowest", "random", "random_energy"})) {
     grid.arms.push_back(parse_arm(name));
   }
   if (ks.empty()) {
-    for (const auto& rate : parts_of("--rate", rates, {"0.1", "0.25", "0.5", "0.75"})) {
+    for (const auto& rate : parts_of_lists("--rate", rates, {"0.1", "0.25", "0.5", "0.75"})) {
       grid.rates.push_back(parse_number("--rate", rate));
     }
   }
-  for (const auto& k : parts_of("--k", ks, {})) {
+  for (const auto& k : parts_of_lists("--k", ks)) {
     grid.ks.push_back(parse_integer("--k", k, 1, INT64_MAX));
   }
-  for (const auto& layer : parts_of("--from-layer", from_layers, {})) {
+  for (const auto& layer : parts_of_lists("--from-layer", from_layers)) {
     grid.from_layers.push_back(parse_integer("--from-layer", layer, 0, INT64_MAX));
   }
-  for (const auto& gamma : parts_of("--gamma", gammas, {"1"})) {
+  for (const auto& gamma : parts_of_lists("--gamma", gammas, {"1"})) {
     grid.gammas.push_back(parse_number("--gamma", gamma));
   }
-  for (const auto& name : parts_of("--placement", placements, {"post_norm"})) {
+  for (const auto& name : parts_of_lists("--placement", placements, {"post_norm"})) {
     grid.placements.push_back(
         named("--placement", name, {MaskPlacement::post_norm, MaskPlacement::pre_norm}));
   }
-  for (const auto& name : parts_of("--token", tokens, {"first"})) {
+  for (const auto& name : parts_of_lists("--token", tokens, {"first"})) {
     grid.tokens.push_back(named("--token", name, {MaskTokens::first, MaskTokens::massive}));
   }
   grid.seeds = seeds;
@@ -222,7 +207,7 @@ std::vector<AblationTask> tasks_of(const AblateOptions& options, const Model& mo
                                    const std::optional<ChatFormat>& chat) {
   const TaskLibrary library = options.library();
   const TaskSelection selection =
-      options.select("ablate", library, parts_of("--tasks", options.tasks, {}));
+      options.select("ablate", library, parts_of_lists("--tasks", options.tasks));
   const ItemOptions wanted = options.item_options(chat);
   std::vector<AblationTask> tasks;
   for (Task task : selection.tasks) {
@@ -297,8 +282,9 @@ int run_ablate(const Invocation& invocation) {
   options.resolve();
   Console console(options.quiet);
   ResultWriter writer("");
+  check_grid(options.grid, read_config(Checkpoint::open(path)));
   const std::filesystem::path folder = options.output;
-  if (!options.output.empty()) make_output_folder(folder / "masks");
+  const OutputFolder made(folder.empty() ? folder : folder / "masks");
 
   const Tokenizer tokenizer =
       open_tokenizer(path, "tasks are texts: the model needs its tokenizer beside it");

@@ -62,21 +62,9 @@ void CompareOptions::declare(CommandLine& line) {
       "Formulas, and what they cannot say: docs/compare.md.");
 }
 
-std::vector<std::string> names_of(const std::string& option,
-                                  const std::vector<std::string>& given) {
-  std::vector<std::string> names;
-  for (const auto& list : given) {
-    for (const auto& name : split(list, ',')) {
-      if (trim(name).empty()) throw usage_error(str_cat(option, ": a name is empty"));
-      names.emplace_back(trim(name));
-    }
-  }
-  return names;
-}
-
 void CompareOptions::resolve() {
-  comparison.tasks = names_of("--tasks", tasks);
-  comparison.metrics = names_of("--metric", metrics);
+  comparison.tasks = parts_of_lists("--tasks", tasks);
+  comparison.metrics = parts_of_lists("--metric", metrics);
   comparison.by_number = by_number;
   comparison.paired.seed = static_cast<std::uint64_t>(seed);
   const auto share = [](const char* option, double value) {

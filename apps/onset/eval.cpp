@@ -51,7 +51,6 @@ struct EvalVerbOptions : TaskOptions {
 
   void declare(CommandLine& line);
   void check() const;
-  [[nodiscard]] std::vector<std::string> task_names() const;
 };
 
 void EvalVerbOptions::declare(CommandLine& line) {
@@ -142,16 +141,6 @@ void EvalVerbOptions::check() const {
   if (log_samples && output.empty()) {
     throw usage_error("--log-samples writes files, and no folder is named", "add -o DIR");
   }
-}
-
-std::vector<std::string> EvalVerbOptions::task_names() const {
-  std::vector<std::string> names;
-  for (const auto& list_of_names : tasks) {
-    for (const auto& name : split(list_of_names, ',')) {
-      if (!trim(name).empty()) names.emplace_back(trim(name));
-    }
-  }
-  return names;
 }
 
 // What the options say over what the task says.
@@ -411,11 +400,12 @@ int run_eval(const Invocation& invocation) {
   if (options.list) return list_tasks(library, options);
   const std::string path = single_model(line, "eval");
   options.check();
-  const TaskSelection selection = options.select("eval", library, options.task_names());
+  const TaskSelection selection =
+      options.select("eval", library, parts_of_lists("--tasks", options.tasks));
   const Ranks ranks = Ranks::join();
   Console console(options.quiet || !ranks.is_first());
   ResultWriter writer("");
-  if (!options.output.empty()) make_output_folder(options.output);
+  const OutputFolder folder(options.output);
 
   const Tokenizer tokenizer =
       open_tokenizer(path, "tasks are texts: the model needs its tokenizer beside it");

@@ -1,5 +1,7 @@
 #include "options.h"
 
+#include <algorithm>
+
 #include <utility>
 
 #include "onset/base/error.h"
@@ -120,6 +122,23 @@ void OutputOptions::declare(CommandLine& line) {
   line.path(output, "-o,--output", "FILE",
             "write the result to FILE, which appears when it is complete; - is standard output");
   line.toggle(quiet, "--quiet", "no progress and no notes on standard error");
+}
+
+std::vector<std::string> parts_of_lists(const std::string& option,
+                                        const std::vector<std::string>& given,
+                                        const std::vector<std::string>& fallback) {
+  std::vector<std::string> parts;
+  for (const auto& list : given) {
+    for (const auto& part : split(list, ',')) {
+      const std::string name(trim(part));
+      if (name.empty()) throw usage_error(str_cat(option, ": a part of the list is empty"));
+      if (std::find(parts.begin(), parts.end(), name) != parts.end()) {
+        throw usage_error(str_cat(option, ": ", quote(name), " is there twice"));
+      }
+      parts.push_back(name);
+    }
+  }
+  return parts.empty() ? fallback : parts;
 }
 
 std::string single_model(const CommandLine& line, const std::string& verb) {

@@ -72,6 +72,12 @@ void declare_threads(CommandLine& line, std::int64_t& threads);
 // A usage error for the empty name that an unset shell variable leaves.
 void refuse_empty_path(const std::string& path);
 
+// The parts of lists such as "0.1,0.25", given once or several times; `fallback` where none is
+// given. Usage errors for a part that is empty or there twice.
+[[nodiscard]] std::vector<std::string> parts_of_lists(
+    const std::string& option, const std::vector<std::string>& given,
+    const std::vector<std::string>& fallback = {});
+
 // The one positional of most verbs. Usage errors when it is missing or when there is more.
 [[nodiscard]] std::string single_model(const CommandLine& line, const std::string& verb);
 

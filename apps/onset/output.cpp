@@ -98,12 +98,26 @@ void ResultWriter::finish() {
   if (file_) file_->commit();
 }
 
-void make_output_folder(const std::filesystem::path& path) {
+OutputFolder::OutputFolder(const std::filesystem::path& path) {
+  if (path.empty()) return;
   std::error_code error;
+  for (auto at = path.lexically_normal();
+       !at.empty() && at != at.root_path() && !std::filesystem::exists(at, error);
+       at = at.parent_path()) {
+    made_.push_back(at);
+  }
   std::filesystem::create_directories(path, error);
   if (error || !std::filesystem::is_directory(path)) {
     throw resource_error(
         str_cat("-o ", quote(path.string()), " is no folder, and none can be made there"));
+  }
+}
+
+OutputFolder::~OutputFolder() {
+  std::error_code error;
+  for (const auto& path : made_) {
+    // Removes empty folders alone.
+    if (!std::filesystem::remove(path, error)) break;
   }
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cli.h"
 #include "onset/base/file.h"
@@ -39,8 +40,20 @@ class ResultWriter {
   std::string buffer_;
 };
 
-// Makes the folder that -o names, or one in it. A resource error where that cannot be.
-void make_output_folder(const std::filesystem::path& path);
+// The folder that -o names, or one in it: made at once, so that a wrong path fails before the work.
+// Folders that it made and that nothing was put into go again with it, so that a run that failed
+// leaves none.
+class OutputFolder {
+ public:
+  // An empty path is no folder. A resource error where it cannot be made.
+  explicit OutputFolder(const std::filesystem::path& path);
+  OutputFolder(const OutputFolder&) = delete;
+  OutputFolder& operator=(const OutputFolder&) = delete;
+  ~OutputFolder();
+
+ private:
+  std::vector<std::filesystem::path> made_;  // the innermost first
+};
 
 // Standard error: warnings as lines, progress on a terminal as one line that is erased again, into
 // a file or pipe as a line a minute: the log of a long job shows where it is, that of a short one

@@ -133,6 +133,9 @@ TEST_F(Ablate, WrongUseIsRefused) {
   expect_refusal(run({"--rate", "0.1,0.1"}), 2, "is there twice");
   expect_refusal(run({"--rate", "0.1,"}), 2, "a part of the list is empty");
   expect_refusal(run({"--rate", "1.5", "--from-layer", "12"}), 2, "rate is 1.5");
+  expect_refusal(run({"--k", "577"}), 2, "k is 577, expected 1 to 576");
+  expect_refusal(run({"--gamma", "5"}), 2, "gamma is 5, expected 0 to 1");
+  expect_refusal(run({"--from-layer", "30"}), 2, "layers 0 to 29");
   expect_refusal(run({"--placement", "before"}), 2, "post_norm, pre_norm");
   expect_refusal(run({"--alpha", "0"}), 2, "--alpha");
   expect_refusal(run({"--tasks", "toyy"}), 2, "toyy");

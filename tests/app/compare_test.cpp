@@ -101,7 +101,8 @@ TEST_F(Compare, WrongUseIsRefused) {
   expect_refusal(run_onset({"compare", a(), b(), "--power", "0"}), 2, "--power");
   expect_refusal(run_onset({"compare", a(), b(), "--resamples", "9"}), 2, "--resamples");
   expect_refusal(run_onset({"compare", a(), b(), "--tasks", "quizz"}), 2, "did you mean \"quiz\"");
-  expect_refusal(run_onset({"compare", a(), b(), "--tasks", "quiz,"}), 2, "a name is empty");
+  expect_refusal(run_onset({"compare", a(), b(), "--tasks", "quiz,"}), 2,
+                 "a part of the list is empty");
   expect_refusal(run_onset({"compare", a(), b(), "--metric", "f1"}), 2, "they have: acc");
   expect_refusal(run_onset({"compare", a(), (folder_.path() / "nowhere").string()}), 1,
                  "no such file or folder");

@@ -114,8 +114,20 @@ TEST_F(Eval, WrongUseIsRefused) {
   expect_refusal(run({"--log-samples"}), 2, "--log-samples writes files");
   expect_refusal(run({"--one-message"}), 2, "--one-message is about chats");
   expect_refusal(run({"--limit", "1", "--sample", "1"}), 2, "both choose documents");
-  expect_refusal(run({"--num-fewshot", "3"}), 2, "3 examples are asked for, and 2 are there");
-  expect_refusal(run({"--tasks", "piqa"}), 1, "no data at");
+  expect_refusal(run({"--num-fewshot", "3"}), 2,
+                 "3 examples are asked for, and 2 are there beside the document");
+  expect_refusal(run({"--tasks", ""}), 2, "--tasks: a part of the list is empty");
+  expect_refusal(run({"--tasks", "toy,"}), 2, "--tasks: a part of the list is empty");
+  expect_refusal(run({"--tasks", "toy,toy"}), 2, "--tasks: \"toy\" is there twice");
+}
+
+TEST_F(Eval, ARunThatFailsLeavesNoFolder) {
+  const auto out = folder_.path() / "deep" / "out";
+  expect_refusal(run({"--tasks", "piqa", "-o", out.string()}), 1, "no data at");
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "deep"));
+  std::filesystem::create_directories(out);
+  expect_refusal(run({"--tasks", "piqa", "-o", out.string()}), 1, "no data at");
+  EXPECT_TRUE(std::filesystem::exists(out)) << "what was there before stays";
 }
 
 TEST(EvalList, NamesTasksWithTheirData) {

@@ -117,6 +117,25 @@ TEST_F(EngineCache, AFileCutAtAnyByteIsGoneOnWith) {
   EXPECT_EQ(last_reused, static_cast<std::int64_t>(items_.size()));
 }
 
+TEST_F(EngineCache, LinesOfOthersArePassedOverAndSaid) {
+  const EvalOptions options{.windows = {.window = 8}, .cache = folder_.path() / "cache"};
+  const EvalResult whole = run(options);
+  std::ofstream file(only_file(options.cache), std::ios::binary | std::ios::app);
+  file << "{\"answers\":[[\"torn\n"
+       << "garbage\n"
+       << std::string(4, '\0') << "\xff\n";
+  file.close();
+  std::vector<std::string> warnings;
+  const EvalResult again = answer_items(
+      small_.model(), small_.tokenizer(), items_, options,
+      {.warn = [&](const std::string& text) { warnings.push_back(text); }, .progress = {}});
+  expect_same(again.answers, whole.answers);
+  EXPECT_EQ(again.counts.answered, 0);
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_NE(warnings[0].find(": 2 lines of the kept answers are no line"), std::string::npos)
+      << warnings[0];
+}
+
 TEST_F(EngineCache, IdentityIsThatOfTheContent) {
   const std::string identity = model_identity(small_.model());
   EXPECT_EQ(identity.size(), 32U);

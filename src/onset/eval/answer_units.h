@@ -46,4 +46,8 @@ struct AnswerUnit {
 [[nodiscard]] bool fits(const AnswerSetting& setting, std::size_t item, std::int64_t tokens,
                         ItemAnswer& answer);
 
+// Throws an input error that names the item where an id is none of the model's.
+void require_known(const AnswerSetting& setting, std::size_t item,
+                   std::span<const std::int64_t> ids);
+
 }  // namespace onset

@@ -40,6 +40,8 @@ void ChoiceAnswers::add(std::size_t item, ItemAnswer& answer) {
   const std::vector<TokenPair> pairs = setting_.encoder.pairs(setting_.items[item]);
   std::vector<ChoiceSequence> sequences;
   for (const TokenPair& pair : pairs) {
+    require_known(setting_, item, pair.context);
+    require_known(setting_, item, pair.continuation);
     sequences.push_back(sequence_of(pair));
     sequences.back().item = item;
     sequences.back().choice = sequences.size() - 1;

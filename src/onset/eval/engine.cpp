@@ -75,7 +75,14 @@ class Evaluation {
       : setting_(setting),
         log_(log),
         ranks_(setting.options.ranks != nullptr ? *setting.options.ranks : alone_),
-        cache_(open_cache(setting.model, setting.options, ranks_.rank())) {}
+        cache_(open_cache(setting.model, setting.options, ranks_.rank())) {
+    const std::int64_t lines = cache_.foreign_lines();
+    if (lines == 0) return;
+    log_.warning(
+        str_cat(setting.options.cache.string(), ": ", lines,
+                lines == 1 ? " line of the kept answers is" : " lines of the kept answers are",
+                " no line of this program; what it held is computed again"));
+  }
 
   EvalResult run() {
     EvalResult result;
@@ -232,6 +239,17 @@ bool fits(const AnswerSetting& setting, std::size_t item, std::int64_t tokens, I
                         "out");
   }
   return false;
+}
+
+void require_known(const AnswerSetting& setting, std::size_t item,
+                   std::span<const std::int64_t> ids) {
+  const std::int64_t vocabulary = setting.model.config().vocabulary;
+  for (const std::int64_t id : ids) {
+    if (id >= 0 && id < vocabulary) continue;
+    throw input_error(str_cat(describe(setting.items[item]), ": the tokenizer makes token ", id,
+                              " of it, and the model has ", vocabulary, " tokens"),
+                      "do tokenizer and model belong together?");
+  }
 }
 
 EvalResult answer_items(const Model& model, const Tokenizer& tokenizer,

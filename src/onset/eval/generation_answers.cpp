@@ -48,6 +48,7 @@ void GenerationAnswers::add(std::size_t item, ItemAnswer& answer) {
   Prompt prompt{.item = item};
   GenerationRequest& request = prompt.request;
   request.ids = setting_.encoder.prompt(asked);
+  require_known(setting_, item, request.ids);
   request.max_new_tokens = asked.max_new_tokens;
   request.sampling = setting_.options.sampling;
   request.stop = asked.stop;

@@ -73,11 +73,14 @@ void ResultCache::read(const std::filesystem::path& file) {
   if (!in) throw cannot("read", file, errno);
   std::string line;
   while (std::getline(in, line)) {
+    if (line.empty()) continue;
     const Json batch = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (!batch.is_object() || !batch.contains("answers")) continue;
-    const Json& answers = batch["answers"];
-    if (!answers.is_array()) continue;
-    for (const Json& entry : answers) {
+    if (batch.is_object() && batch.contains("format")) continue;
+    if (!batch.is_object() || !batch.contains("answers") || !batch["answers"].is_array()) {
+      if (!line.starts_with('{')) ++foreign_lines_;
+      continue;
+    }
+    for (const Json& entry : batch["answers"]) {
       if (!entry.is_array() || entry.size() != 2 || !entry[0].is_string()) continue;
       answers_.insert_or_assign(entry[0].get<std::string>(), entry[1]);
     }

@@ -8,6 +8,7 @@
 // use one folder: each appends to the file of its rank, all read all files of the scope.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <unordered_map>
@@ -36,6 +37,8 @@ class ResultCache {
   [[nodiscard]] const Json& at(const std::string& key) const;
   // Writes the batch, then knows it. Throws a resource error where it cannot be written.
   void put(const std::vector<Entry>& batch);
+  // Lines of the files that are neither batches nor the beginning of one, as a kill leaves it.
+  [[nodiscard]] std::int64_t foreign_lines() const { return foreign_lines_; }
   // Knows them without writing them: the answers of another rank, which wrote them.
   void add(const std::vector<Entry>& entries);
 
@@ -45,6 +48,7 @@ class ResultCache {
 
   std::filesystem::path file_;  // empty: memory alone
   int descriptor_ = -1;
+  std::int64_t foreign_lines_ = 0;
   std::unordered_map<std::string, Json> answers_;
 };
 

@@ -11,6 +11,7 @@ namespace onset {
 
 void TextAnswers::add(std::size_t item, ItemAnswer& answer) {
   const std::vector<std::int64_t> ids = setting_.encoder.text(setting_.items[item]);
+  require_known(setting_, item, ids);
   answer.context_tokens = static_cast<std::int64_t>(ids.size());
   WindowOptions options = setting_.options.windows;
   options.bos = setting_.encoder.bos();

@@ -27,8 +27,10 @@ std::vector<SequenceRows> pack(std::span<const SequenceInput> batch, const Model
   for (const SequenceInput& input : batch) {
     require_input(!input.ids.empty(), "a sequence without tokens");
     for (const std::int64_t id : input.ids) {
-      require_input(id >= 0 && id < config.vocabulary, "token id ", id,
-                    " is outside the vocabulary of ", config.vocabulary);
+      if (id >= 0 && id < config.vocabulary) continue;
+      throw input_error(
+          str_cat("token id ", id, " is outside the vocabulary of ", config.vocabulary),
+          "do tokenizer and model belong together?");
     }
     const auto count = static_cast<std::int64_t>(input.ids.size());
     check_beginning(batch, sequences.size());
