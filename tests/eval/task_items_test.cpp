@@ -207,8 +207,6 @@ TEST_F(ToyItems, BrokenRowsAreNamedByFileAndLine) {
             path + ":1: has one choice alone, which would always be right");
   EXPECT_EQ(error("{\"q\":\"\xff\"}"),
             path + ":1: not valid UTF-8 at byte 7");
-  EXPECT_EQ(error("{\"q\":\"\\ud800\"}").substr(0, path.size() + 24),
-            path + ":1: not valid JSON at byte ");
   EXPECT_NE(error("{\"q\":\"\\ud800\"}").find("half of a surrogate pair"), std::string::npos);
   EXPECT_EQ(error("{\"q\":\"x\",\"l\":[\"A\"],\"g\":\"A\"}"),
             path + ":1: no field \"c\"\nit has q, l, g");

@@ -107,6 +107,9 @@ TaskChoices read_choices(TomlTable table) {
 TaskGeneration read_generation(TomlTable table) {
   TaskGeneration generation;
   generation.stop = table.texts("stop");
+  for (const auto& stop : generation.stop) {
+    if (stop.empty()) throw table.error("stop", "holds an empty text, which every answer has");
+  }
   generation.max_new_tokens =
       table.find_integer("max_new_tokens", 1, no_limit).value_or(generation.max_new_tokens);
   table.refuse_others();
