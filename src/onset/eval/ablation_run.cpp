@@ -8,10 +8,13 @@
 #include <utility>
 
 #include "onset/base/error.h"
+#include "onset/base/json.h"
+#include "onset/base/ranks.h"
 #include "onset/eval/energy_control.h"
 #include "onset/massive/sinks.h"
 #include "onset/model/model.h"
 #include "onset/wemask/mask_effect.h"
+#include "onset/wemask/mask_json.h"
 
 namespace onset {
 namespace {
@@ -57,6 +60,7 @@ class Ablation {
     tell("no mask");
     Answers answers(input_.tasks.size());
     answer(nullptr, 0, all_items, answers);
+    if (watcher_.answers) watcher_.answers("no mask", nullptr, answers);
     result_.baseline = score_columns(input_.tasks, answers);
     result_.baseline_sink_rate = sink_rate(nullptr);
     std::vector<std::vector<std::vector<ScoreColumn>>> columns;
@@ -130,10 +134,19 @@ class Ablation {
     return energy_control(mask, energy, seed);
   }
 
+  // Dims that go by sums of what a model computes might differ between machines.
+  [[nodiscard]] MaskSpec of_first_rank(MaskSpec mask) const {
+    const Ranks* ranks = input_.engine.ranks;
+    if (ranks == nullptr || ranks->count() == 1) return mask;
+    const auto masks = ranks->gather(mask_json(mask).dump());
+    return parse_mask(parse_json(masks.front(), "mask of a rank"), "mask of a rank");
+  }
+
   // The columns of each mask of the setting.
   std::vector<std::vector<ScoreColumn>> run_setting(const AblationSetting& setting) {
     const std::string name = setting_name(result_.grid, result_.points[setting.point], setting.arm);
     std::vector<std::shared_ptr<const MaskSpec>> masks;
+    std::vector<std::string> names;
     std::vector<Answers> answers;
     AblationMeasures measures;
     double sinks = 0;
@@ -141,8 +154,9 @@ class Ablation {
     for (const std::uint64_t number : setting.seeds) {
       const std::string own = setting.seeds.size() > 1 ? str_cat(name, ", mask ", number) : name;
       tell(own);
-      masks.push_back(
-          std::make_shared<const MaskSpec>(mask_of(setting, input_.paired.seed + number)));
+      masks.push_back(std::make_shared<const MaskSpec>(
+          of_first_rank(mask_of(setting, input_.paired.seed + number))));
+      names.push_back(own);
       if (watcher_.mask) watcher_.mask(own, *masks.back());
       answers.emplace_back(input_.tasks.size());
       answer(masks.back(), 0, input_.budget > 0 ? input_.budget : all_items, answers.back());
@@ -154,6 +168,9 @@ class Ablation {
       for (std::size_t m = 0; m < masks.size(); ++m) {
         answer(masks[m], input_.budget, all_items, answers[m]);
       }
+    }
+    for (std::size_t m = 0; m < masks.size() && watcher_.answers; ++m) {
+      watcher_.answers(names[m], masks[m].get(), answers[m]);
     }
     const auto count = static_cast<double>(masks.size());
     if (!input_.sink_samples.empty()) measures.sink_rate = sinks / count;

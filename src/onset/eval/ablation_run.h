@@ -18,11 +18,15 @@ struct AblationTask {
   Task task;
   std::vector<EvalItem> items;
   std::string column;
+  std::int64_t documents = 0;  // of the data, before --limit and the like
+  std::int64_t fewshot = 0;
 };
 
 struct AblationInput {
   std::vector<AblationTask> tasks;
-  EvalOptions engine;  // without a mask; windows of texts are those of their tasks
+  // Without a mask; windows of texts are those of their tasks. Where it has ranks they share the
+  // items, and run the masks of the first of them.
+  EvalOptions engine;
   // Samples of text whose sinks are measured; none: they are not.
   std::vector<std::vector<std::int64_t>> sink_samples;
   // Prompts as the items begin, whose masked tokens' energy is measured; the first token of each is
@@ -42,6 +46,11 @@ struct AblationWatcher {
   std::function<void(const std::string& name, std::int64_t number, std::int64_t count)> condition;
   // Every mask that is run, with a name of its own.
   std::function<void(const std::string& name, const MaskSpec& mask)> mask;
+  // The answers of each run when it is done, by task: of all items, or of the first alone where the
+  // setting was given up. No mask: nullptr.
+  std::function<void(const std::string& name, const MaskSpec* mask,
+                     const std::vector<std::vector<ItemAnswer>>& answers)>
+      answers;
 };
 
 // Random masks of a setting are drawn with paired.seed plus their number. Throws as make_mask() and
