@@ -246,5 +246,27 @@ INSTANTIATE_TEST_SUITE_P(Tasks, LmEvalScores,
                                            Reference{"mmlu_anatomy_5shot", "mmlu_anatomy"}),
                          [](const auto& test) { return test.param.file; });
 
+// The released code's prompt has a box of its own, and any part of the gold answer is right.
+TEST(Metrics, TheReleasedTasksCountAsTheReleasedCodeDoes) {
+  for (const char* name : {"gsm8k_released", "math500_released", "aime_released_2023"}) {
+    const Task task = TaskLibrary().select({name}).tasks.at(0);
+    const OrderedJson row{{"question", "How many?"}, {"problem", "How many?"}, {"answer", "18"}};
+    EvalItem item{.kind = ItemKind::generation};
+    item.context = task.prompt.question.render(row, "row", task.names);
+    item.target = task.prompt.target.render(row, "row", task.names);
+    EXPECT_NE(item.context.find("within \\boxed{{}}.\n"), std::string::npos) << item.context;
+    const auto value = [&](const std::string& text) {
+      ItemAnswer answer;
+      answer.text = text;
+      const auto scores = score(task, item, answer);
+      return scores.at(0).values.at(0).value;
+    };
+    EXPECT_EQ(value("\\boxed{18}"), 1) << name;
+    EXPECT_EQ(value("\\boxed{1}"), 1) << name;
+    EXPECT_EQ(value("\\boxed{19}"), 0) << name;
+    EXPECT_EQ(value("It is 18."), 0) << name;
+  }
+}
+
 }  // namespace
 }  // namespace onset
