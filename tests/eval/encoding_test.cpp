@@ -68,6 +68,15 @@ TEST(ItemEncoding, BosComesWhereTheTokenizerSaysSoAndOnce) {
   chat.context = "<s>x";
   EXPECT_EQ(encoder.pairs(chat).front().context, (Ids{258, 'x'}));
   EXPECT_EQ(encoder.prompt(chat), (Ids{258, 'x'}));
+  // What a message or a choice spells is text.
+  chat.context = "<s><s>x ";
+  chat.said = {{3, 8}};
+  chat.choices = {{"<s>", "<s>"}};
+  EXPECT_EQ(encoder.prompt(chat), (Ids{258, '<', 's', '>', 'x', ' '}));
+  const TokenPair pair = encoder.pairs(chat).front();
+  EXPECT_EQ(pair.context, (Ids{258, '<', 's', '>', 'x'}));
+  EXPECT_EQ(pair.continuation, (Ids{' ', '<', 's', '>'}));
+  chat.choices.clear();
   EXPECT_EQ(ItemEncoder(adds, false).pairs(item_of("x", " A")).front().context, Ids{'x'});
   EXPECT_EQ(encoder.bos(), 258);
   EXPECT_EQ(encoder.text(item_of("<s>x", "")), Ids{'x'});

@@ -178,6 +178,13 @@ TEST_F(ToyItems, AChatHasExamplesAsTurnsOrInOneMessage) {
             "<|im_start|>user\nQ: zero<|im_end|>\n<|im_start|>assistant\ny<|im_end|>\n"
             "<|im_start|>user\nQ: one<|im_end|>\n<|im_start|>assistant\n");
   EXPECT_EQ(turns.choices.at(1).continuation, "b");
+  // What messages say, and what the format writes around them.
+  std::vector<std::string> said;
+  for (const auto& span : turns.said) {
+    said.push_back(turns.context.substr(span.start, span.end - span.start));
+  }
+  EXPECT_EQ(said,
+            (std::vector<std::string>{"Be brief.\n\nAbout toys.\n\n", "Q: zero", "y", "Q: one"}));
   options_.fewshot_as_turns = false;
   EXPECT_EQ(make(toy_task + rows).items.at(0).context,
             "<|im_start|>system\nBe brief.\n\nAbout toys.\n\n<|im_end|>\n"
@@ -205,8 +212,7 @@ TEST_F(ToyItems, BrokenRowsAreNamedByFileAndLine) {
             path + ":1: 2 labels for 3 choices");
   EXPECT_EQ(error("{\"q\":\"x\",\"c\":[\"a\"],\"l\":[\"A\"],\"g\":\"A\"}"),
             path + ":1: has one choice alone, which would always be right");
-  EXPECT_EQ(error("{\"q\":\"\xff\"}"),
-            path + ":1: not valid UTF-8 at byte 7");
+  EXPECT_EQ(error("{\"q\":\"\xff\"}"), path + ":1: not valid UTF-8 at byte 7");
   EXPECT_NE(error("{\"q\":\"\\ud800\"}").find("half of a surrogate pair"), std::string::npos);
   EXPECT_EQ(error("{\"q\":\"x\",\"l\":[\"A\"],\"g\":\"A\"}"),
             path + ":1: no field \"c\"\nit has q, l, g");

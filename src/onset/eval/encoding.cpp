@@ -18,16 +18,36 @@ std::optional<std::int64_t> chosen_bos(const SpecialPolicy& special, std::option
                                                         : std::nullopt;
 }
 
+// The stretches of the text that messages say, of the context's as far as it goes.
+std::vector<TextSpan> said_in(const EvalItem& item, std::string_view text,
+                              std::size_t context_size) {
+  const std::size_t end = std::min(text.size(), context_size);
+  std::vector<TextSpan> said;
+  for (TextSpan span : item.said) {
+    span.end = std::min(span.end, end);
+    if (span.start < span.end) said.push_back(span);
+  }
+  if (context_size < text.size()) said.push_back({context_size, text.size()});
+  return said;
+}
+
 }  // namespace
 
 ItemEncoder::ItemEncoder(const Tokenizer& tokenizer, std::optional<bool> bos)
     : tokenizer_(tokenizer), bos_(chosen_bos(tokenizer.special(), bos)) {}
 
-std::vector<std::int64_t> ItemEncoder::encode(std::string_view text, bool chat) const {
-  const std::vector<TokenId> ids = tokenizer_.encode(text);
+std::vector<std::int64_t> ItemEncoder::encode(std::string_view text, const EvalItem& item,
+                                              std::size_t context_size) const {
+  std::vector<TokenId> ids;
+  if (item.chat) {
+    const auto said = said_in(item, text, context_size);
+    ids = tokenizer_.encode_literal(text, {said, item.markers});
+  } else {
+    ids = tokenizer_.encode(text);
+  }
   std::vector<std::int64_t> result;
   result.reserve(ids.size() + 1);
-  if (bos_ && !chat && (ids.empty() || ids.front() != *bos_)) result.push_back(*bos_);
+  if (bos_ && !item.chat && (ids.empty() || ids.front() != *bos_)) result.push_back(*bos_);
   result.insert(result.end(), ids.begin(), ids.end());
   return result;
 }
@@ -38,7 +58,7 @@ std::vector<TokenPair> ItemEncoder::pairs(const EvalItem& item) const {
   const std::string_view context = python_rstrip(given);
   const std::string_view spaces = std::string_view(given).substr(context.size());
   std::vector<std::int64_t> context_ids;
-  if (!context.empty()) context_ids = encode(context, item.chat);
+  if (!context.empty()) context_ids = encode(context, item, given.size());
   std::vector<TokenPair> pairs;
   for (const Choice& choice : item.choices) {
     TokenPair pair;
@@ -46,7 +66,7 @@ std::vector<TokenPair> ItemEncoder::pairs(const EvalItem& item) const {
       pair = pair_without_context(item, choice);
     } else {
       const std::vector<std::int64_t> whole =
-          encode(str_cat(context, spaces, choice.continuation), item.chat);
+          encode(str_cat(context, spaces, choice.continuation), item, given.size());
       const std::size_t border = std::min(context_ids.size(), whole.size());
       pair.context = context_ids;
       pair.continuation.assign(whole.begin() + static_cast<std::ptrdiff_t>(border), whole.end());
@@ -80,7 +100,7 @@ TokenPair ItemEncoder::pair_without_context(const EvalItem& item, const Choice& 
 }
 
 std::vector<std::int64_t> ItemEncoder::prompt(const EvalItem& item) const {
-  std::vector<std::int64_t> ids = encode(item.context, item.chat);
+  std::vector<std::int64_t> ids = encode(item.context, item, item.context.size());
   require_input(!ids.empty(), describe(item), ": the prompt has no token");
   return ids;
 }

@@ -8,7 +8,9 @@
 //   border the model is given the context as encoded alone, as there.
 // - BOS comes before a text where the tokenizer's configuration says so, and once: not before a
 //   text that begins with it. A text that a chat format wrote has what the format wrote and no
-//   other. EOS is never put behind a text.
+//   other; special tokens that its messages or choices spell are text (encode_chat of
+//   tokenizer/chat.h), where lm-evaluation-harness takes them for tokens. EOS is never put behind a
+//   text.
 // - An empty context is the BOS token, or, where the vocabulary has none, the token that ends a
 //   text; a continuation that begins with that token gives it up as its context.
 #pragma once
@@ -47,7 +49,9 @@ class ItemEncoder {
   [[nodiscard]] std::optional<std::int64_t> bos() const { return bos_; }
 
  private:
-  [[nodiscard]] std::vector<std::int64_t> encode(std::string_view text, bool chat) const;
+  // `text`: the item's context or the beginning of it, with what is said behind `context_size`.
+  [[nodiscard]] std::vector<std::int64_t> encode(std::string_view text, const EvalItem& item,
+                                                 std::size_t context_size) const;
   [[nodiscard]] TokenPair pair_without_context(const EvalItem& item, const Choice& choice) const;
 
   const Tokenizer& tokenizer_;

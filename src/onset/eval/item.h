@@ -7,9 +7,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "onset/base/json.h"
+#include "onset/tokenizer/tokenizer.h"
 
 namespace onset {
 
@@ -29,7 +31,12 @@ struct EvalItem {
   std::int64_t doc = 0;      // the document's number in the task's data, from 0
   std::string subject = {};  // MMLU's subject; empty in tasks without
   std::string context = {};  // the prompt as the model sees it, few-shot examples included
-  bool chat = false;         // `context` was written by a chat format: special tokens in it count
+  // `context` was written by a chat format: special tokens that the format writes count, those that
+  // messages spell are text. `said`: the stretches of `context` that are messages; the choices are
+  // too. `markers`: the format's own (tokenizer/chat.h).
+  bool chat = false;
+  std::vector<TextSpan> said = {};
+  std::vector<std::string_view> markers = {};
   std::vector<Choice> choices = {};
   std::optional<std::int64_t> gold = std::nullopt;  // index of the right choice
   std::vector<std::string> stop = {};

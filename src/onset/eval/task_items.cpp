@@ -182,8 +182,15 @@ class Builder {
       turns.push_back({question_of(examples_[i]), answer_of(examples_[i])});
     }
     const std::string question = question_of(row);
-    item.context = options_.chat ? chat_context(turns, question) : plain_context(turns, question);
-    item.chat = options_.chat.has_value();
+    if (options_.chat) {
+      ChatText chat = chat_context(turns, question);
+      item.chat = true;
+      item.context = std::move(chat.text);
+      item.said = std::move(chat.contents);
+      item.markers = options_.chat->markers;
+    } else {
+      item.context = plain_context(turns, question);
+    }
     if (task_.kind == ItemKind::generation) {
       item.target = answer_of(row);
       item.stop = task_.generation.stop;
@@ -227,11 +234,11 @@ class Builder {
     return system_text() + in_one_text(turns, question);
   }
 
-  [[nodiscard]] std::string chat_context(const std::vector<Turn>& turns,
-                                         const std::string& question) const {
+  [[nodiscard]] ChatText chat_context(const std::vector<Turn>& turns,
+                                      const std::string& question) const {
     OrderedJson messages = OrderedJson::array();
     const auto say = [&](std::string_view role, const std::string& content) {
-      messages.push_back({{"role", role}, {"content", content}});
+      messages.push_back({{"role", role}, {"content", valid_utf8(content)}});
     };
     const auto& roles = options_.chat->roles;
     const bool has_system = std::find(roles.begin(), roles.end(), "system") != roles.end();
@@ -256,7 +263,7 @@ class Builder {
     }
     ChatOptions chat;
     chat.enable_thinking = options_.enable_thinking;
-    return render_chat(*options_.chat, messages, chat);
+    return render_chat_text(*options_.chat, messages, chat);
   }
 
   const Task& task_;
