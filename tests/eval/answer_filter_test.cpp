@@ -42,9 +42,25 @@ TEST(TextPattern, AFaultyPatternIsAnErrorThatNamesIt) {
   EXPECT_NE(error_of([] { (void)TextPattern("a\\Z", "task t"); }).find("\\z"), std::string::npos);
 }
 
+// "aa..a" and the last letter.
+std::string letters_before(std::size_t count, char last) {
+  std::string text(count, 'a');
+  text.push_back(last);
+  return text;
+}
+
+// Python: len(re.search('((a)|b)*c', 'a' * 100000 + 'c')[0]) is 100001.
+TEST(TextPattern, ALongRepeatedGroupIsFound) {
+  const TextPattern pattern("((a)|b)*c", "task.toml");
+  const std::string text = letters_before(100000, 'c');
+  const auto matches = pattern.find_all(text);
+  ASSERT_EQ(matches.size(), 1U);
+  EXPECT_EQ(matches[0].text.size(), 100001U);
+}
+
 TEST(TextPattern, ASearchThatNeverEndsIsGivenUp) {
   const TextPattern evil("(a+)+$", "test");
-  EXPECT_TRUE(evil.find_all(std::string(40, 'a') + "b").empty());
+  EXPECT_TRUE(evil.find_all(letters_before(40, 'b')).empty());
 }
 
 TEST(AnswerFilter, RegexTakesTheGroupAsLmEvalDoes) {

@@ -87,8 +87,13 @@ std::vector<TextPattern::Match> TextPattern::find_all(std::string_view text) con
   // empty one again.
   std::uint32_t options = PCRE2_NO_UTF_CHECK;
   for (std::size_t from = 0; from <= text.size();) {
-    const int count = pcre2_match(program_->code, reinterpret_cast<PCRE2_SPTR>(text.data()),
-                                  text.size(), from, options, data.get(), program_->context);
+    const auto match_with = [&](std::uint32_t how) {
+      return pcre2_match(program_->code, reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(),
+                         from, options | how, data.get(), program_->context);
+    };
+    int count = match_with(0);
+    // Compiled code has a small stack of its own; the interpreter has the heap.
+    if (count == PCRE2_ERROR_JIT_STACKLIMIT) count = match_with(PCRE2_NO_JIT);
     if (count < 0) break;
     Match match{part(0), {}};
     for (std::uint32_t group = 1; group <= program_->groups; ++group) {
