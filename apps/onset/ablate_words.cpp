@@ -45,11 +45,13 @@ std::string baseline_words(const AblateReport& report, std::size_t c) {
   std::vector<std::string> worse;
   std::size_t tested = 0;
   double detectable = 0;
+  bool can_find = true;  // in every setting
   for (const auto& row : result.rows) {
     const auto& score = row.scores[c];
     if (!score.result) continue;
     ++tested;
-    if (score.result->detectable) detectable = std::max(detectable, *score.result->detectable);
+    can_find = can_find && score.result->detectable.has_value();
+    detectable = std::max(detectable, score.result->detectable.value_or(0));
     if (score.holm_p > alpha) continue;
     const bool higher = score.result->difference > 0;
     (higher == column.higher_is_better ? better : worse)
@@ -60,8 +62,9 @@ std::string baseline_words(const AblateReport& report, std::size_t c) {
       str_cat(column_name(column), ": of ", counted(static_cast<std::int64_t>(tested), "setting"),
               ", after correcting for as many tests, ");
   if (better.empty() && worse.empty()) {
-    return str_cat(text, "none differs from the model without a mask. A true difference below ",
-                   numbers.score(detectable), numbers.unit(),
+    text += "none differs from the model without a mask. ";
+    if (!can_find) return text + "So few items could not have shown a difference of any size.";
+    return str_cat(text, "A true difference below ", numbers.score(detectable), numbers.unit(),
                    " could have been missed in one setting or another.");
   }
   text += better.empty() ? "none is better" : "better: " + list_words(better);

@@ -109,7 +109,8 @@ OutputFolder::OutputFolder(const std::filesystem::path& path) {
   std::filesystem::create_directories(path, error);
   if (error || !std::filesystem::is_directory(path)) {
     throw resource_error(
-        str_cat("-o ", quote(path.string()), " is no folder, and none can be made there"));
+        str_cat("-o ", quote(path.string()), " is no folder, and none can be made there",
+                error ? ": " + error.message() : std::string()));
   }
 }
 

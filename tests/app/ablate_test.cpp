@@ -88,6 +88,27 @@ TEST_F(Ablate, EverySettingIsComparedWithTheBaselineAndItsControls) {
   EXPECT_EQ(read_json(folder_.path() / "out" / "ablation.json").at("settings"), settings);
 }
 
+TEST_F(Ablate, EveryRunIsWrittenAsEvalWritesItsOwn) {
+  const auto out = folder_.path() / "out";
+  const auto outcome = run({"--criterion", "weight,random", "--rate", "0.5", "--seeds", "2",
+                            "--log-samples", "-o", out.string()});
+  ASSERT_EQ(outcome.code, 0) << outcome.error;
+  const auto settings = read_json(out / "ablation.json").at("settings");
+  const auto compared = run_onset({"compare", (out / "runs" / "no-mask").string(),
+                                   (out / "runs" / "weight-rate-0.5").string(), "--json"});
+  ASSERT_EQ(compared.code, 0) << compared.error;
+  const auto& row = compared.json().at("comparisons").at(0);
+  const auto& against = settings.at(0).at("scores").at(0).at("against_baseline");
+  EXPECT_EQ(row.at("n"), 3);
+  EXPECT_EQ(row.at("difference"), against.at("difference"));
+  EXPECT_EQ(row.at("p"), against.at("p"));
+  for (const auto& setting : compared.json().at("settings")) {
+    EXPECT_EQ(setting.at("name"), "wemask") << "nothing else differs";
+  }
+  EXPECT_TRUE(std::filesystem::exists(out / "runs" / "random-rate-0.5-mask-1"));
+  expect_refusal(run({"--log-samples"}), 2, "--log-samples writes files");
+}
+
 // Every dim of the first token from the first layer on: each window of the text is read worse.
 TEST_F(Ablate, WhatIsClearlyWorseIsGivenUpAfterTheBudget) {
   std::string text;
