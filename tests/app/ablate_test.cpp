@@ -97,12 +97,13 @@ TEST_F(Ablate, EveryRunIsWrittenAsEvalWritesItsOwn) {
   const auto compared = run_onset({"compare", (out / "runs" / "no-mask").string(),
                                    (out / "runs" / "weight-rate-0.5").string(), "--json"});
   ASSERT_EQ(compared.code, 0) << compared.error;
-  const auto& row = compared.json().at("comparisons").at(0);
+  const auto comparison = compared.json();
+  const auto& row = comparison.at("comparisons").at(0);
   const auto& against = settings.at(0).at("scores").at(0).at("against_baseline");
   EXPECT_EQ(row.at("n"), 3);
   EXPECT_EQ(row.at("difference"), against.at("difference"));
   EXPECT_EQ(row.at("p"), against.at("p"));
-  for (const auto& setting : compared.json().at("settings")) {
+  for (const auto& setting : comparison.at("settings")) {
     EXPECT_EQ(setting.at("name"), "wemask") << "nothing else differs";
   }
   EXPECT_TRUE(std::filesystem::exists(out / "runs" / "random-rate-0.5-mask-1"));

@@ -22,7 +22,7 @@ std::vector<EvalItem> all_items() {
 AblationResult ablate(const SmallModel& small, const Ranks& ranks) {
   AblationTask task;
   task.task.name = task.column = "toy";
-  task.task.metrics.push_back({.name = "acc"});
+  task.task.metrics.emplace_back().name = "acc";
   task.items = choice_items();
   for (EvalItem& item : task.items) item.gold = item.doc % 2;
   AblationInput input;
