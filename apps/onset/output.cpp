@@ -108,9 +108,9 @@ OutputFolder::OutputFolder(const std::filesystem::path& path) {
   }
   std::filesystem::create_directories(path, error);
   if (error || !std::filesystem::is_directory(path)) {
-    throw resource_error(
-        str_cat("-o ", quote(path.string()), " is no folder, and none can be made there",
-                error ? ": " + error.message() : std::string()));
+    throw resource_error(str_cat("-o ", quote(path.string()),
+                                 " is no folder, and none can be made there",
+                                 error ? ": " + error.message() : std::string()));
   }
 }
 

@@ -101,8 +101,8 @@ TEST_F(Ablate, EveryRunIsWrittenAsEvalWritesItsOwn) {
   const auto& row = comparison.at("comparisons").at(0);
   const auto& against = settings.at(0).at("scores").at(0).at("against_baseline");
   EXPECT_EQ(row.at("n"), 3);
-  EXPECT_EQ(row.at("difference"), against.at("difference"));
-  EXPECT_EQ(row.at("p"), against.at("p"));
+  EXPECT_EQ(row.at("difference").get<double>(), against.at("difference").get<double>());
+  EXPECT_EQ(row.at("p").get<double>(), against.at("p").get<double>());
   for (const auto& setting : comparison.at("settings")) {
     EXPECT_EQ(setting.at("name"), "wemask") << "nothing else differs";
   }

@@ -92,8 +92,7 @@ PairedResult compare_paired(std::span<const ScorePair> pairs, const PairedOption
   result.flips = test.flips;
   if (result.n > 1) {
     const double error = standard_error(differences, weights, result.difference);
-    const double found =
-        detectable_mean(error, {.alpha = options.alpha, .power = options.power});
+    const double found = detectable_mean(error, {.alpha = options.alpha, .power = options.power});
     if (std::isfinite(found)) result.detectable = found;
   }
   return result;

@@ -56,6 +56,7 @@ void add_part(const std::string& name, const Task& task, const TomlTable& table,
   if (has_part(parts, name)) return;
   if (task.data.file.find(place) == std::string::npos) {
     std::vector<std::string> known;
+    known.reserve(parts.size());
     for (const auto& part : parts) known.push_back(part.name);
     throw table.error("parts",
                       str_cat("name the part ", quote(name), ", which no [[parts]] describes, and ",
