@@ -101,6 +101,25 @@ TEST(TrainVerb, WritesAModelThatTheOtherVerbsOpen) {
             read_file(output / "final/model.safetensors"));
 }
 
+bool has_event_file(const fs::path& output) {
+  for (const auto& entry : fs::directory_iterator(output)) {
+    if (entry.path().filename().string().starts_with("events.out.tfevents")) return true;
+  }
+  return false;
+}
+
+TEST(TrainVerb, EventFilesAreLeftOutOnDemand) {
+  const TemporaryFolder folder;
+  const auto data = folder.write("rows.jsonl", id_rows(4));
+  const auto with = folder.path() / "with";
+  ASSERT_EQ(run_onset(sft_arguments(data, with, {"--max-steps", "1"})).code, 0);
+  EXPECT_TRUE(has_event_file(with));
+  const auto without = folder.path() / "without";
+  ASSERT_EQ(run_onset(sft_arguments(data, without, {"--max-steps", "1", "--no-tensorboard"})).code,
+            0);
+  EXPECT_FALSE(has_event_file(without));
+}
+
 TEST(TrainVerb, AFolderWithARunIsNotOverwritten) {
   const TemporaryFolder folder;
   const auto data = folder.write("rows.jsonl", id_rows(4));

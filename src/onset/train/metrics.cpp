@@ -110,14 +110,15 @@ Metrics completion_metrics(std::span<const std::int64_t> lengths, const std::vec
 
 struct MetricsWriter::Files {
   AppendFile lines;
-  EventFile events;
+  std::optional<EventFile> events;
 };
 
 MetricsWriter::MetricsWriter(const std::filesystem::path& folder,
-                             std::optional<std::int64_t> resumed_step)
-    : files_(new Files{
-          open_metrics(made(folder) / metrics_file, resumed_step),
-          EventFile(folder, resumed_step ? std::optional(*resumed_step + 1) : std::nullopt)}) {}
+                             std::optional<std::int64_t> resumed_step, bool events)
+    : files_(new Files{open_metrics(made(folder) / metrics_file, resumed_step), std::nullopt}) {
+  if (!events) return;
+  files_->events.emplace(folder, resumed_step ? std::optional(*resumed_step + 1) : std::nullopt);
+}
 
 MetricsWriter::MetricsWriter(MetricsWriter&&) noexcept = default;
 MetricsWriter& MetricsWriter::operator=(MetricsWriter&&) noexcept = default;
@@ -127,8 +128,9 @@ void MetricsWriter::write(std::int64_t step, const Metrics& metrics) {
   OrderedJson line{{step_key, step}};
   for (const auto& [name, value] : metrics) line[name] = finite_or_null(value);
   files_->lines.write(line.dump() + "\n");
+  if (!files_->events) return;
   const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
-  files_->events.write(step, std::chrono::duration<double>(since_1970).count(), metrics);
+  files_->events->write(step, std::chrono::duration<double>(since_1970).count(), metrics);
 }
 
 std::vector<MetricsLine> read_metrics(const std::filesystem::path& path) {

@@ -56,7 +56,9 @@ class MetricsWriter {
   // keeps the lines up to that step: what a process wrote after its last checkpoint happens again.
   // Otherwise the file begins anew. Throws resource errors as files do, and an input error where
   // the kept part is not metrics.
-  MetricsWriter(const std::filesystem::path& folder, std::optional<std::int64_t> resumed_step);
+  // Without `events` there is metrics.jsonl alone.
+  MetricsWriter(const std::filesystem::path& folder, std::optional<std::int64_t> resumed_step,
+                bool events = true);
   MetricsWriter(MetricsWriter&&) noexcept;
   MetricsWriter& operator=(MetricsWriter&&) noexcept;
   ~MetricsWriter();

@@ -137,7 +137,9 @@ bool Trainer::asked_to_stop() {
 }
 
 RunResult Trainer::run() {
-  if (!options_.output.empty() && ranks_.is_first()) writer_.emplace(options_.output, resumed_);
+  if (!options_.output.empty() && ranks_.is_first()) {
+    writer_.emplace(options_.output, resumed_, options_.event_files);
+  }
   const auto due = [this](std::int64_t every) { return every > 0 && step_ % every == 0; };
   const auto watch = [this] {
     if (calls_.watch && ranks_.is_first()) calls_.watch(step_);

@@ -33,6 +33,7 @@ struct TrainerOptions {
   std::string best_metric = "eval_loss";
   bool greater_is_better = false;
   std::int64_t watch_steps = 0;  // 0: never
+  bool event_files = true;       // TensorBoard's, beside metrics.jsonl
   // What must be the same when the run goes on (TrainState::identity).
   OrderedJson identity = OrderedJson::object();
 };

@@ -283,6 +283,7 @@ TrainerOptions Run::trainer_options(std::int64_t steps) const {
   }
   options.greater_is_better = greater_is_better(trainer);
   options.watch_steps = trainer.watch;
+  options.event_files = trainer.tensorboard;
   options.identity = identity_of(settings_, trained_->model(), steps, ranks_);
   return options;
 }
