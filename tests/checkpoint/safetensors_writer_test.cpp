@@ -1,12 +1,11 @@
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
-#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <random>
 
 #include "onset/checkpoint/safetensors.h"
+#include "support/file_size_limit.h"
 #include "support/support.h"
 
 namespace onset {
@@ -14,6 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::error_of;
+using testing::FileSizeLimit;
 using testing::TemporaryFolder;
 
 std::vector<std::byte> random_bytes(std::size_t count, unsigned seed) {
@@ -132,27 +132,6 @@ TEST(SafetensorsWriter, RefusesWhatReadersWouldRefuse) {
   writer.add("a", DType::f32, std::vector<std::int64_t>{2}, data);
   EXPECT_EQ(add("a", DType::f32, {2}), where + "\"a\" is added twice");
 }
-
-// A limit on the size of files stands for a full disk: writes fail in the same places.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) {
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit limit{bytes, before_.rlim_max};
-    handler_ = std::signal(SIGXFSZ, SIG_IGN);
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  FileSizeLimit(const FileSizeLimit&) = delete;
-  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
-  ~FileSizeLimit() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, handler_);
-  }
-
- private:
-  rlimit before_{};
-  void (*handler_)(int) = nullptr;
-};
 
 TEST(SafetensorsWriter, AFullDiskIsAnErrorThatLeavesNothingBehind) {
   const TemporaryFolder folder;

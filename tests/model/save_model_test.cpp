@@ -5,9 +5,6 @@
 #include <c10/core/GradMode.h>
 #include <gtest/gtest.h>
 
-#include <sys/resource.h>
-
-#include <csignal>
 #include <map>
 
 #include "onset/base/file.h"
@@ -15,6 +12,7 @@
 #include "onset/model/decoder.h"
 #include "onset/model/modules.h"
 #include "onset/model/parameters.h"
+#include "support/file_size_limit.h"
 #include "support/fixture_copy.h"
 #include "support/support.h"
 #include "support/tensors.h"
@@ -385,32 +383,11 @@ TEST(SaveModel, WritesFp8WeightsWithoutTheirScales) {
                         logits_of(model, {1, 7, 30, 2})));
 }
 
-// A limit on the size of files stands for a full disk.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) {
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit limit{bytes, before_.rlim_max};
-    handler_ = std::signal(SIGXFSZ, SIG_IGN);
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  FileSizeLimit(const FileSizeLimit&) = delete;
-  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
-  ~FileSizeLimit() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, handler_);
-  }
-
- private:
-  rlimit before_{};
-  void (*handler_)(int) = nullptr;
-};
-
 TEST(SaveModel, LeavesNoPartOfAFileWhereTheDiskIsFull) {
   const Model model = Model::open(onset::testing::data("models/llama"));
   const TemporaryFolder folder;
   const std::string message = error_of([&] {
-    const FileSizeLimit full(100'000);
+    const testing::FileSizeLimit full(100'000);
     save_model(model, folder.path());
   });
   EXPECT_EQ(message,

@@ -5,6 +5,7 @@
 #include "onset/train/grpo_data.h"
 #include "onset/train/row_encoder.h"
 #include "train/data_support.h"
+#include "train/training_fixtures.h"
 
 namespace onset::testing {
 namespace {
@@ -90,9 +91,10 @@ TEST_F(PreferenceRows, WrongRowsSaySo) {
   expect_error(R"({"chosen": "abc", "rejected": "xyz"})", "the prompt has no token");
 }
 
-TEST(PreferenceFixtures, RowsOfIdsAreThoseOfTheReferences) {
+using PreferenceFixtures = testing::TrainingFixtures;
+
+TEST_F(PreferenceFixtures, RowsOfIdsAreThoseOfTheReferences) {
   const auto path = shared_fixture("training/data_dpo.json");
-  if (path.empty()) GTEST_SKIP() << "shared/fixtures/training is not beside the checkout";
   DpoDataOptions options;
   options.data = id_options(512);
   const auto data = read_dpo_data(path, options);
@@ -154,9 +156,10 @@ TEST_F(RolloutRows, WrongRowsSaySo) {
       ":2: some rows of the file have completions");
 }
 
-TEST(RolloutFixtures, CompletionsAndRewardsAreThoseOfTheReferences) {
+using RolloutFixtures = testing::TrainingFixtures;
+
+TEST_F(RolloutFixtures, CompletionsAndRewardsAreThoseOfTheReferences) {
   const auto path = shared_fixture("training/data_grpo.json");
-  if (path.empty()) GTEST_SKIP() << "shared/fixtures/training is not beside the checkout";
   GrpoDataOptions options;
   options.data = id_options(512);
   const auto data = read_grpo_data(path, options);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "train/data_support.h"
+#include "train/training_fixtures.h"
 
 namespace onset::testing {
 namespace {
@@ -175,9 +176,10 @@ TEST_F(SftRows, ThePathMayLeadToAListOfLists) {
             std::string::npos);
 }
 
-TEST(SftFixtures, RowsOfIdsAreThoseOfTheReferences) {
+using SftFixtures = testing::TrainingFixtures;
+
+TEST_F(SftFixtures, RowsOfIdsAreThoseOfTheReferences) {
   const auto path = shared_fixture("training/data_sft.json");
-  if (path.empty()) GTEST_SKIP() << "shared/fixtures/training is not beside the checkout";
   SftDataOptions options;
   options.data = id_options(512);
   const auto data = read_sft_data(path, options);
