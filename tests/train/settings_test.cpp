@@ -222,7 +222,7 @@ TEST(TrainSettings, WhatWouldDoNothingIsRefused) {
        [](auto& s) { s.sft.packing_strategy = PackingStrategy::wrapped; },
        {"packing_strategy", "without packing"}},
       {TrainMethod::sft,
-       [](auto& s) { s.wemask.update = WemaskUpdate::recompute; },
+       [](auto& s) { s.wemask.update = MaskUpdate::recompute; },
        {"wemask_update", "no mask"}},
       {TrainMethod::dpo,
        [](auto& s) { s.wemask.reference = ReferenceWemask::none; },

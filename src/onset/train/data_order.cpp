@@ -7,27 +7,16 @@
 
 #include "onset/base/content_hash.h"
 #include "onset/base/error.h"
+#include "onset/base/mixing.h"
 #include "onset/eval/index_draws.h"
 
 namespace onset {
-namespace {
-
-// A seed of its own for each epoch (the finaliser of SplitMix64, Steele et al. 2014).
-std::uint64_t epoch_seed(std::uint64_t seed, std::int64_t epoch) {
-  std::uint64_t z = seed + 0x9E3779B97F4A7C15U * (static_cast<std::uint64_t>(epoch) + 1);
-  z = (z ^ (z >> 30U)) * 0xBF58476D1CE4E5B9U;
-  z = (z ^ (z >> 27U)) * 0x94D049BB133111EBU;
-  return z ^ (z >> 31U);
-}
-
-}  // namespace
-
 std::vector<std::int64_t> epoch_order(std::int64_t size, std::optional<std::uint64_t> seed,
                                       std::int64_t epoch) {
   std::vector<std::int64_t> order(static_cast<std::size_t>(size));
   std::iota(order.begin(), order.end(), 0);
   if (!seed) return order;
-  IndexDraws draws(epoch_seed(*seed, epoch));
+  IndexDraws draws(derived_seed(*seed, epoch));
   for (std::size_t left = order.size(); left > 1; --left) {
     std::swap(order[left - 1], order[draws.below(static_cast<std::uint32_t>(left))]);
   }

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <set>
 #include <stdexcept>
 #include <utility>
@@ -69,7 +68,7 @@ DpoObjective::DpoObjective(Policy& policy, std::vector<PreferencePair> pairs,
       held_out_(without_reference(std::move(held_out))),
       options_(options),
       ranks_(ranks),
-      cursor_(static_cast<std::int64_t>(train_.pairs.size()), options.shuffle_seed) {
+      walk_(train_.pairs.size(), options.shuffle_seed) {
   check(options_.loss);
 }
 
@@ -111,8 +110,7 @@ void DpoObjective::take_reference(std::int64_t steps, const Progress& progress) 
   }
   // Pairs of like lengths in one pass are no faster: nothing is padded.
   const std::vector<std::int64_t> wanted(used.begin(), used.end());
-  std::vector<std::int64_t> held_out(held_out_.pairs.size());
-  std::iota(held_out.begin(), held_out.end(), 0);
+  const std::vector<std::int64_t> held_out = all_numbers(held_out_.pairs.size());
   const std::int64_t all = (micro_batch_count(wanted.size(), options_.window.batch) +
                             micro_batch_count(held_out.size(), options_.window.batch)) /
                            ranks_.count();
@@ -145,7 +143,7 @@ DpoLoss DpoObjective::loss_of(const Pairs& set, std::span<const std::int64_t> ch
 }
 
 Metrics DpoObjective::accumulate(std::int64_t step) {
-  const std::vector<std::int64_t> window = cursor_.take(options_.window.examples(ranks_));
+  const std::vector<std::int64_t> window = walk_.take(options_.window.examples(ranks_));
   DpoTotals totals;
   for_own_micro_batches(
       window, options_.window.batch, ranks_, [&](auto chosen, std::int64_t micro_batch) {
@@ -157,20 +155,18 @@ Metrics DpoObjective::accumulate(std::int64_t step) {
   totals = merged(totals, ranks_);
   for (const std::int64_t index : window) {
     const PreferencePair& pair = train_.pairs[static_cast<std::size_t>(index)];
-    tokens_ +=
-        static_cast<double>(2 * pair.prompt.size() + pair.chosen.size() + pair.rejected.size());
+    walk_.add_tokens(
+        static_cast<double>(2 * pair.prompt.size() + pair.chosen.size() + pair.rejected.size()));
   }
   Metrics metrics = with_loss(totals);
-  metrics.emplace_back("num_tokens", tokens_);
-  metrics.emplace_back("epoch", cursor_.epochs());
+  walk_.add_metrics(metrics);
   return metrics;
 }
 
 Metrics DpoObjective::evaluate() {
   if (held_out_.pairs.empty()) return {};
   const c10::NoGradGuard no_grad;
-  std::vector<std::int64_t> all(held_out_.pairs.size());
-  std::iota(all.begin(), all.end(), 0);
+  const std::vector<std::int64_t> all = all_numbers(held_out_.pairs.size());
   DpoTotals totals;
   for_own_micro_batches(all, options_.eval_batch, ranks_, [&](auto chosen, std::int64_t) {
     totals += loss_of(held_out_, chosen, static_cast<double>(all.size())).totals;
@@ -182,16 +178,8 @@ Metrics DpoObjective::evaluate() {
   return metrics;
 }
 
-OrderedJson DpoObjective::progress() const {
-  OrderedJson json = json_of(cursor_.position());
-  json["tokens"] = tokens_;
-  return json;
-}
+OrderedJson DpoObjective::progress() const { return walk_.progress(); }
 
-void DpoObjective::restore(const OrderedJson& progress) {
-  cursor_ = DataCursor(static_cast<std::int64_t>(train_.pairs.size()), options_.shuffle_seed,
-                       position_of(progress));
-  tokens_ = find_number(Json(progress), "tokens", "the saved place in the data").value_or(0);
-}
+void DpoObjective::restore(const OrderedJson& progress) { walk_.restore(progress); }
 
 }  // namespace onset

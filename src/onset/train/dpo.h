@@ -60,8 +60,7 @@ class DpoObjective : public Objective {
   Pairs held_out_;
   DpoOptions options_;
   const Ranks& ranks_;
-  DataCursor cursor_;
-  double tokens_ = 0;
+  DataWalk walk_;
 };
 
 }  // namespace onset

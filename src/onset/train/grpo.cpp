@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <utility>
 
 #include "onset/base/error.h"
@@ -47,12 +46,6 @@ at::Tensor tensor_like(const std::vector<double>& values, const at::Tensor& like
   return at::tensor(values, at::kDouble).to(like.options().requires_grad(false));
 }
 
-std::vector<std::int64_t> numbers_to(std::size_t count) {
-  std::vector<std::int64_t> numbers(count);
-  std::iota(numbers.begin(), numbers.end(), 0);
-  return numbers;
-}
-
 }  // namespace
 
 GrpoObjective::GrpoObjective(Policy& policy, const Policy* reference, const Tokenizer* tokenizer,
@@ -67,7 +60,7 @@ GrpoObjective::GrpoObjective(Policy& policy, const Policy* reference, const Toke
       reward_(std::move(reward)),
       options_(options),
       ranks_(ranks),
-      cursor_(static_cast<std::int64_t>(prompts_.size()), options.shuffle_seed) {
+      walk_(prompts_.size(), options.shuffle_seed) {
   check(options_, ranks_);
   if (options_.loss.beta > 0 && reference_ == nullptr) {
     throw usage_error("beta is above 0, and there is no reference model");
@@ -118,13 +111,13 @@ std::vector<RolledOut> GrpoObjective::sampled(const std::vector<RolloutPrompt>& 
     request.numbers.push_back(first_number + i);
   }
   std::vector<RolledOut> own = roll_out(policy_.model(), *tokenizer_, request);
-  if (!own.empty()) metrics = reward_all(request, own, reward_);
+  if (!own.empty()) metrics = reward_all(request, *tokenizer_, own, reward_);
   return gathered(own, prompts, ranks_, metrics);
 }
 
 GrpoObjective::Rollout GrpoObjective::new_rollout(std::int64_t number) {
   const std::int64_t count = options_.window.examples(ranks_) / options_.group;
-  const std::vector<std::int64_t> prompts = cursor_.take(count);
+  const std::vector<std::int64_t> prompts = walk_.take(count);
   Rollout rollout;
   if (prompts_[static_cast<std::size_t>(prompts.front())].completions.empty()) {
     rollout.answers = sampled(prompts_, prompts, options_.group,
@@ -168,7 +161,7 @@ std::vector<SftExample> GrpoObjective::examples_of(const Rollout& rollout,
 // The log-probabilities under the policy that sampled, and under the reference.
 void GrpoObjective::add_fixed_logps(Rollout& rollout) const {
   const c10::NoGradGuard no_grad;
-  const std::vector<std::int64_t> all = numbers_to(rollout.answers.size());
+  const std::vector<std::int64_t> all = all_numbers(rollout.answers.size());
   const auto micro_batches =
       static_cast<std::size_t>(micro_batch_count(all.size(), options_.window.batch));
   rollout.old_logps.resize(micro_batches);
@@ -197,9 +190,9 @@ void GrpoObjective::add_fixed_logps(Rollout& rollout) const {
 Metrics GrpoObjective::accumulate(std::int64_t step) {
   if (used_ == 0) {
     rollout_ = new_rollout(step / options_.iterations);
-    tokens_ += rollout_.tokens;
+    walk_.add_tokens(rollout_.tokens);
   }
-  const std::vector<std::int64_t> window = numbers_to(rollout_.answers.size());
+  const std::vector<std::int64_t> window = all_numbers(rollout_.answers.size());
   GrpoWindow sizes{.completions = static_cast<double>(window.size()),
                    .micro_batches = static_cast<double>(
                        micro_batch_count(window.size(), options_.window.batch))};
@@ -241,8 +234,7 @@ Metrics GrpoObjective::accumulate(std::int64_t step) {
   Metrics metrics{{"loss", totals.loss}};
   metrics.insert(metrics.end(), rollout_.metrics.begin(), rollout_.metrics.end());
   for (const auto& metric : metrics_of(totals, reference_ != nullptr)) metrics.push_back(metric);
-  metrics.emplace_back("num_tokens", tokens_);
-  metrics.emplace_back("epoch", cursor_.epochs());
+  walk_.add_metrics(metrics);
   return metrics;
 }
 
@@ -251,7 +243,7 @@ Metrics GrpoObjective::evaluate() {
   // Numbers of draws that no rollout of a run takes.
   constexpr std::uint64_t first_number = std::uint64_t{1} << 62U;
   Metrics metrics;
-  const auto all = numbers_to(held_out_.size());
+  const auto all = all_numbers(held_out_.size());
   const std::vector<RolledOut> answers = sampled(held_out_, all, 1, first_number, metrics);
   double sum = 0;
   double count = 0;
@@ -266,16 +258,10 @@ Metrics GrpoObjective::evaluate() {
   return named;
 }
 
-OrderedJson GrpoObjective::progress() const {
-  OrderedJson json = json_of(cursor_.position());
-  json["tokens"] = tokens_;
-  return json;
-}
+OrderedJson GrpoObjective::progress() const { return walk_.progress(); }
 
 void GrpoObjective::restore(const OrderedJson& progress) {
-  cursor_ = DataCursor(static_cast<std::int64_t>(prompts_.size()), options_.shuffle_seed,
-                       position_of(progress));
-  tokens_ = find_number(Json(progress), "tokens", "the saved place in the data").value_or(0);
+  walk_.restore(progress);
   used_ = 0;
 }
 

@@ -80,10 +80,9 @@ class GrpoObjective : public Objective {
   RewardFunction reward_;
   GrpoOptions options_;
   const Ranks& ranks_;
-  DataCursor cursor_;
+  DataWalk walk_;
   Rollout rollout_;
   std::int64_t used_ = 0;  // updates made from the rollout; 0: the next one begins with another
-  double tokens_ = 0;
 };
 
 }  // namespace onset

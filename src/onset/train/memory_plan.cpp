@@ -4,6 +4,7 @@
 
 #include "onset/base/error.h"
 #include "onset/base/strings.h"
+#include "onset/train/head_parts.h"
 #include "onset/train/report_words.h"
 
 namespace onset {
@@ -11,8 +12,8 @@ namespace {
 
 constexpr std::int64_t float_bytes = 4;
 constexpr std::int64_t program = std::int64_t{350} << 20;  // libtorch and what it keeps
-// As token_logps.cpp: logits that stand at a time, and as many turned for the head's gradient.
-constexpr std::int64_t logit_bytes = 2 * float_bytes * (std::int64_t{16} << 20);
+// And as many turned for the head's gradient.
+constexpr std::int64_t logit_bytes = 2 * float_bytes * logits_at_once;
 
 // Numbers that a block keeps of a token for the backward pass.
 std::int64_t block_numbers(const ModelConfig& config, std::int64_t layer) {

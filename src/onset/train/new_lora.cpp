@@ -7,21 +7,13 @@
 #include <string_view>
 
 #include "onset/base/error.h"
+#include "onset/base/mixing.h"
 #include "onset/base/strings.h"
 #include "onset/model/decoder_pass.h"
 #include "onset/train/lora.h"
 
 namespace onset {
 namespace {
-
-// FNV-1a: the same on every machine, which std::hash need not be.
-std::uint64_t hash_of(std::string_view text) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : text) {
-    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  }
-  return hash;
-}
 
 std::vector<std::string> endings_of(const std::vector<std::string>& names) {
   std::vector<std::string> endings;
@@ -130,7 +122,8 @@ LoraTensors new_lora(Decoder& decoder, const LoraConfig& config, std::uint64_t s
     if (!is_target(config, module.name, module.role == ModuleRole::projection)) continue;
     const std::int64_t rank = rank_of(config, module.name);
     const double bound = std::sqrt(1.0 / static_cast<double>(module.in_features()));
-    const at::Generator generator = at::detail::createCPUGenerator(seed ^ hash_of(module.name));
+    const at::Generator generator =
+        at::detail::createCPUGenerator(seed ^ fnv1a(fnv1a_begin, module.name));
     tensors.adapted.push_back(
         {.name = module.name,
          .down =

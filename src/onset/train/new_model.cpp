@@ -8,10 +8,10 @@
 #include "onset/base/error.h"
 #include "onset/base/file.h"
 #include "onset/base/json.h"
+#include "onset/base/mixing.h"
 #include "onset/checkpoint/safetensors.h"
 #include "onset/model/save_model.h"
 #include "onset/tokenizer/tokenizer.h"
-#include "onset/train/report_words.h"
 
 namespace onset {
 namespace {
@@ -75,34 +75,20 @@ OrderedJson config_of(const PretrainSettings& shape, const Tokenizer& tokenizer)
 // A stream of its own for each tensor: numbers do not depend on what was written before.
 class NormalNumbers {
  public:
-  NormalNumbers(std::uint64_t seed, const std::string& name) : state_(seed) {
-    for (const char byte : name) {
-      state_ = (state_ ^ static_cast<unsigned char>(byte)) * 0x100000001B3ULL;
-    }
-  }
+  NormalNumbers(std::uint64_t seed, const std::string& name) : draws_(fnv1a(seed, name)) {}
 
   // Box and Muller's, two at a time.
   void fill(std::vector<float>& values, double deviation) {
     for (std::size_t i = 0; i < values.size(); i += 2) {
-      const double radius = deviation * std::sqrt(-2.0 * std::log(1.0 - uniform()));
-      const double angle = 2.0 * std::numbers::pi * uniform();
+      const double radius = deviation * std::sqrt(-2.0 * std::log(1.0 - draws_.uniform()));
+      const double angle = 2.0 * std::numbers::pi * draws_.uniform();
       values[i] = static_cast<float>(radius * std::cos(angle));
       if (i + 1 < values.size()) values[i + 1] = static_cast<float>(radius * std::sin(angle));
     }
   }
 
  private:
-  // In [0, 1); SplitMix64 (Steele, Lea and Flood 2014).
-  double uniform() {
-    state_ += 0x9e3779b97f4a7c15ULL;
-    std::uint64_t mixed = state_;
-    mixed = (mixed ^ (mixed >> 30U)) * 0xbf58476d1ce4e5b9ULL;
-    mixed = (mixed ^ (mixed >> 27U)) * 0x94d049bb133111ebULL;
-    mixed ^= mixed >> 31U;
-    return static_cast<double>(mixed >> 11U) * 0x1.0p-53;
-  }
-
-  std::uint64_t state_;
+  SplitMix draws_;
 };
 
 class WeightWriter {

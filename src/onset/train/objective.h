@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -65,8 +66,28 @@ void for_own_micro_batches(std::span<const std::int64_t> order, std::int64_t bat
 [[nodiscard]] std::uint64_t dropout_seed(std::uint64_t seed, std::int64_t step,
                                          std::int64_t micro_batch);
 
-[[nodiscard]] OrderedJson json_of(const DataPosition& position);
-// Throws an input error where the two numbers are not there.
-[[nodiscard]] DataPosition position_of(const OrderedJson& progress);
+// 0 to count - 1.
+[[nodiscard]] std::vector<std::int64_t> all_numbers(std::size_t count);
+
+// Where an objective is in its data, and how many tokens it has had.
+class DataWalk {
+ public:
+  DataWalk(std::size_t examples, std::optional<std::uint64_t> shuffle_seed);
+
+  [[nodiscard]] std::vector<std::int64_t> take(std::int64_t count) { return cursor_.take(count); }
+  void add_tokens(double tokens) { tokens_ += tokens; }
+  // num_tokens and epoch.
+  void add_metrics(Metrics& metrics) const;
+
+  [[nodiscard]] OrderedJson progress() const;
+  // Throws an input error for what is not such a progress.
+  void restore(const OrderedJson& progress);
+
+ private:
+  std::int64_t examples_;
+  std::optional<std::uint64_t> shuffle_seed_;
+  DataCursor cursor_;
+  double tokens_ = 0;
+};
 
 }  // namespace onset

@@ -15,17 +15,13 @@
 #include "onset/model/model.h"
 #include "onset/model/parameter.h"
 #include "onset/train/examples.h"
+#include "onset/train/mask_update.h"
 #include "onset/train/token_logps.h"
 #include "onset/wemask/mask_spec.h"
 
 namespace onset {
 
 class Hooks;
-
-enum class MaskUpdate {
-  frozen,     // the dims of the mask as they were made
-  recompute,  // chosen anew by the present gains whenever the weights change
-};
 
 struct PolicyOptions {
   std::optional<MaskSpec> mask = {};

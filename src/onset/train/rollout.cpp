@@ -76,21 +76,25 @@ std::vector<RolledOut> roll_out(const Model& model, const Tokenizer& tokenizer,
   return answers;
 }
 
-Metrics reward_all(const RolloutRequest& request, std::vector<RolledOut>& own,
-                   const RewardFunction& reward) {
-  std::vector<RolloutAnswer> answers;
+Metrics reward_all(const RolloutRequest& request, const Tokenizer& tokenizer,
+                   std::vector<RolledOut>& own, const RewardFunction& reward) {
+  std::vector<RewardedCompletion> completions;
   for (std::size_t i = 0; i < own.size(); ++i) {
-    answers.push_back({.prompt = request.prompts[i / static_cast<std::size_t>(request.completions)],
-                       .text = own[i].text,
-                       .tokens = static_cast<std::int64_t>(own[i].ids.size()),
-                       .ended = own[i].ended});
+    const RolloutPrompt& prompt =
+        *request.prompts[i / static_cast<std::size_t>(request.completions)];
+    const std::vector<TokenId> ids(prompt.prompt.begin(), prompt.prompt.end());
+    completions.push_back({.prompt = tokenizer.decode(ids),
+                           .text = own[i].text,
+                           .record = &prompt.record,
+                           .ended = own[i].ended,
+                           .tokens = static_cast<std::int64_t>(own[i].ids.size())});
   }
-  RolloutRewards rewards = reward(answers);
-  if (rewards.total.size() != own.size()) {
+  RewardSums rewards = reward(completions);
+  if (rewards.values.size() != own.size()) {
     throw input_error(
-        str_cat("the rewards are ", rewards.total.size(), " for ", own.size(), " completions"));
+        str_cat("the rewards are ", rewards.values.size(), " for ", own.size(), " completions"));
   }
-  for (std::size_t i = 0; i < own.size(); ++i) own[i].reward = rewards.total[i];
+  for (std::size_t i = 0; i < own.size(); ++i) own[i].reward = rewards.values[i];
   return std::move(rewards.metrics);
 }
 

@@ -12,6 +12,7 @@
 #include "onset/generate/sampling.h"
 #include "onset/train/examples.h"
 #include "onset/train/metrics.h"
+#include "onset/train/rewards.h"
 #include "onset/wemask/mask_spec.h"
 
 namespace onset {
@@ -19,19 +20,8 @@ namespace onset {
 class Model;
 class Tokenizer;
 
-// A completion to be rewarded.
-struct RolloutAnswer {
-  const RolloutPrompt* prompt = nullptr;
-  std::string text;  // without the token that ended it
-  std::int64_t tokens = 0;
-  bool ended = false;  // else cut off by the length
-};
-
-struct RolloutRewards {
-  std::vector<double> total;  // beside the answers; NaN: abstained
-  Metrics metrics = {};       // means over these answers: rewards/NAME/mean
-};
-using RewardFunction = std::function<RolloutRewards(std::span<const RolloutAnswer> answers)>;
+// A number for each completion, NaN where it abstains, and the metrics of all of them.
+using RewardFunction = std::function<RewardSums(std::span<const RewardedCompletion> completions)>;
 
 struct RolloutRequest {
   std::vector<const RolloutPrompt*> prompts = {};
@@ -62,8 +52,8 @@ struct RolledOut {
                                               const RolloutRequest& request);
 
 // Fills in the rewards of `own`, the answers to `request`, and returns their metrics.
-[[nodiscard]] Metrics reward_all(const RolloutRequest& request, std::vector<RolledOut>& own,
-                                 const RewardFunction& reward);
+[[nodiscard]] Metrics reward_all(const RolloutRequest& request, const Tokenizer& tokenizer,
+                                 std::vector<RolledOut>& own, const RewardFunction& reward);
 
 // The answers of all ranks in the order of `prompts` (rank r did those at r, r + ranks, ..), and
 // the means of their metrics weighted by answers. Texts stay where they are.

@@ -37,7 +37,7 @@ TrainSettings default_settings(TrainMethod method) {
       trainer.optimizer.beta2 = 0.95;
       trainer.optimizer.weight_decay = 0.1;
       // All gains are 1 at the start: dims that were frozen then would say nothing of the model.
-      settings.wemask.update = WemaskUpdate::recompute;
+      settings.wemask.update = MaskUpdate::recompute;
       break;
   }
   return settings;

@@ -16,6 +16,7 @@
 #include "onset/train/advantages.h"
 #include "onset/train/data_options.h"
 #include "onset/train/loss_options.h"
+#include "onset/train/mask_update.h"
 #include "onset/train/optimizer_options.h"
 #include "onset/train/packing.h"
 #include "onset/train/rewards.h"
@@ -86,10 +87,6 @@ struct LoraSettings {
   std::map<std::string, double> alpha_pattern = {};
 };
 
-enum class WemaskUpdate {
-  frozen,     // the dims of the mask's file
-  recompute,  // S(l) from the gains as they are before each step
-};
 enum class ReferenceWemask {
   same,  // the reference is masked as the policy is
   none,
@@ -97,7 +94,7 @@ enum class ReferenceWemask {
 
 struct TrainWemaskSettings {
   std::string wemask = {};  // a mask's file; empty: no mask, or the one described here
-  WemaskUpdate update = WemaskUpdate::frozen;
+  MaskUpdate update = MaskUpdate::frozen;
   ReferenceWemask reference = ReferenceWemask::same;
   // A mask for a model that does not exist yet (pretrain): both, or from_layer and k.
   std::optional<std::int64_t> from_layer = {};

@@ -7,11 +7,10 @@
 #include "onset/base/strings.h"
 #include "onset/train/settings.h"
 #include "onset/train/settings_table.h"
+#include "onset/wemask/mask.h"
 
 namespace onset {
 namespace {
-
-constexpr double default_mask_rate = 0.25;  // as onset mask make has it
 
 // The settings that are not at their defaults, by name.
 class Changed {

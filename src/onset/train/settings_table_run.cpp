@@ -136,9 +136,9 @@ void add_wemask_rows(SettingRows& rows, TrainSettings& settings) {
   TrainWemaskSettings& mask = settings.wemask;
   rows.group("WeMask");
   rows.add_path("wemask", mask.wemask, "FILE", "train under this mask (onset mask make)");
-  rows.add_choice<WemaskUpdate>(
+  rows.add_choice<MaskUpdate>(
       "wemask_update", mask.update,
-      {{"frozen", WemaskUpdate::frozen}, {"recompute", WemaskUpdate::recompute}},
+      {{"frozen", MaskUpdate::frozen}, {"recompute", MaskUpdate::recompute}},
       "keep its dims, or choose them anew from the gains before each step");
   if (settings.method == TrainMethod::dpo || settings.method == TrainMethod::grpo) {
     rows.add_choice<ReferenceWemask>(

@@ -4,7 +4,6 @@
 #include <c10/core/GradMode.h>
 
 #include <array>
-#include <numeric>
 
 #include "onset/base/error.h"
 #include "onset/train/policy.h"
@@ -46,14 +45,14 @@ SftObjective::SftObjective(Policy& policy, std::vector<PackedRow> rows,
       held_out_(std::move(held_out)),
       options_(options),
       ranks_(ranks),
-      cursor_(static_cast<std::int64_t>(rows_.size()), options.shuffle_seed) {}
+      walk_(rows_.size(), options.shuffle_seed) {}
 
 std::int64_t SftObjective::steps_per_epoch() const {
   return micro_batch_count(rows_.size(), options_.window.examples(ranks_));
 }
 
 Metrics SftObjective::accumulate(std::int64_t step) {
-  const std::vector<std::int64_t> window = cursor_.take(options_.window.examples(ranks_));
+  const std::vector<std::int64_t> window = walk_.take(options_.window.examples(ranks_));
   const Size size = size_of(documents(rows_, window));
   require_input(size.trained > 0, "update ", step + 1, " has no token to train");
   std::array<double, 2> sums{};  // the loss, and tokens that were the most likely ones
@@ -68,18 +67,17 @@ Metrics SftObjective::accumulate(std::int64_t step) {
         sums[1] += static_cast<double>(logps.correct);
       });
   ranks_.add(sums);
-  tokens_ += static_cast<double>(size.tokens);
-  return {{"loss", sums[0]},
-          {"mean_token_accuracy", sums[1] / static_cast<double>(size.trained)},
-          {"num_tokens", tokens_},
-          {"epoch", cursor_.epochs()}};
+  walk_.add_tokens(static_cast<double>(size.tokens));
+  Metrics metrics{{"loss", sums[0]},
+                  {"mean_token_accuracy", sums[1] / static_cast<double>(size.trained)}};
+  walk_.add_metrics(metrics);
+  return metrics;
 }
 
 Metrics SftObjective::evaluate() {
   if (held_out_.empty()) return {};
   const c10::NoGradGuard no_grad;
-  std::vector<std::int64_t> all(held_out_.size());
-  std::iota(all.begin(), all.end(), 0);
+  const std::vector<std::int64_t> all = all_numbers(held_out_.size());
   std::array<double, 3> sums{};  // -log p, correct tokens, tokens
   for_own_micro_batches(all, options_.eval_batch, ranks_, [&](auto chosen, std::int64_t) {
     const TokenLogps logps = policy_.logps(documents(held_out_, chosen));
@@ -92,16 +90,8 @@ Metrics SftObjective::evaluate() {
   return {{"eval_loss", sums[0] / sums[2]}, {"eval_mean_token_accuracy", sums[1] / sums[2]}};
 }
 
-OrderedJson SftObjective::progress() const {
-  OrderedJson json = json_of(cursor_.position());
-  json["tokens"] = tokens_;
-  return json;
-}
+OrderedJson SftObjective::progress() const { return walk_.progress(); }
 
-void SftObjective::restore(const OrderedJson& progress) {
-  cursor_ = DataCursor(static_cast<std::int64_t>(rows_.size()), options_.shuffle_seed,
-                       position_of(progress));
-  tokens_ = find_number(Json(progress), "tokens", "the saved place in the data").value_or(0);
-}
+void SftObjective::restore(const OrderedJson& progress) { walk_.restore(progress); }
 
 }  // namespace onset

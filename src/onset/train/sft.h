@@ -39,8 +39,7 @@ class SftObjective : public Objective {
   std::vector<PackedRow> held_out_;
   SftOptions options_;
   const Ranks& ranks_;
-  DataCursor cursor_;
-  double tokens_ = 0;
+  DataWalk walk_;
 };
 
 }  // namespace onset

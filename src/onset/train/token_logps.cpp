@@ -12,12 +12,11 @@
 #include "onset/kernels/product_gradients.h"
 #include "onset/model/decoder.h"
 #include "onset/model/layers.h"
+#include "onset/train/head_parts.h"
 
 namespace onset {
 namespace {
 
-// Numbers of logits that stand at a time.
-constexpr std::int64_t logits_at_once = std::int64_t{16} << 20;
 constexpr std::int64_t fewest_rows = 64;
 
 at::Tensor ids_tensor(const std::vector<std::int64_t>& ids) { return at::tensor(ids, at::kLong); }
@@ -69,7 +68,7 @@ class PlainHead {
     const auto correct = std::make_shared<std::int64_t>(0);
     // What the values' sum has as gradients; weighted in the backward pass.
     const auto unit = std::make_shared<Gradients>();
-    const bool ahead = !trained || equal_gradients;
+    const bool ahead = c10::GradMode::is_enabled() && (!trained || equal_gradients);
     std::vector<at::Tensor> inputs{normed};
     if (trained) inputs.push_back(head_.parameter());
     const at::Tensor values = with_gradient(
@@ -118,10 +117,9 @@ class PlainHead {
 
   at::Tensor forward(const at::Tensor& normed, std::int64_t* correct, bool ahead, bool trained,
                      Gradients& unit) const {
-    const bool records = records_anything_;
     at::Tensor values = at::empty({normed.size(0)}, normed.options());
     at::Tensor turned;
-    if (ahead && records) {
+    if (ahead) {
       turned = turned_head();
       unit.normed = at::empty_like(normed);
     }
@@ -163,7 +161,6 @@ class PlainHead {
   ProductType type_;
   at::Tensor targets_;  // [n, 1]
   double temperature_;
-  bool records_anything_ = c10::GradMode::is_enabled();
 };
 
 // Any head: parts of the rows, each computed again in the backward pass.

@@ -57,7 +57,7 @@ std::optional<MaskSpec> mask_of(const TrainWemaskSettings& settings, const Model
   }
   MaskSpec mask = read_mask(settings.wemask);
   const MaskFit fit = check_mask(mask, model, settings.wemask);
-  if (fit.overlap && settings.update == WemaskUpdate::frozen) {
+  if (fit.overlap && settings.update == MaskUpdate::frozen) {
     log.warning(str_cat(settings.wemask, ": made for other norm gains than this model's; of the ",
                         "dims that it would get now, the mask has ",
                         percent(std::llround(*fit.overlap * 1000), 1000),
@@ -75,9 +75,7 @@ TrainedModel::TrainedModel(const std::filesystem::path& path, const TrainSetting
   Decoder& decoder = model_.decoder_to_change();
   decoder.recompute_blocks(settings.trainer.gradient_checkpointing);
   PolicyOptions options{.mask = mask_of(settings.wemask, model_, log),
-                        .mask_update = settings.wemask.update == WemaskUpdate::recompute
-                                           ? MaskUpdate::recompute
-                                           : MaskUpdate::frozen};
+                        .mask_update = settings.wemask.update};
   if (settings.lora.use_peft) {
     adapter_ = adapter_of(decoder, settings.lora, settings.model,
                           static_cast<std::uint64_t>(settings.trainer.seed), log);

@@ -177,18 +177,8 @@ RewardFunction Run::reward_function() {
   const GrpoSettings& grpo = settings_.grpo;
   if (grpo.reward_funcs.empty()) return {};
   rewards_.emplace(grpo.reward_funcs, grpo.reward_weights, reward_options(grpo));
-  return [this](std::span<const RolloutAnswer> answers) {
-    std::vector<RewardedCompletion> completions;
-    for (const RolloutAnswer& answer : answers) {
-      const std::vector<TokenId> ids(answer.prompt->prompt.begin(), answer.prompt->prompt.end());
-      completions.push_back({.prompt = tokenizer_->decode(ids),
-                             .text = answer.text,
-                             .record = &answer.prompt->record,
-                             .ended = answer.ended,
-                             .tokens = answer.tokens});
-    }
-    RewardSums sums = rewards_->score(completions);
-    return RolloutRewards{.total = std::move(sums.values), .metrics = std::move(sums.metrics)};
+  return [this](std::span<const RewardedCompletion> completions) {
+    return rewards_->score(completions);
   };
 }
 

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "onset/base/error.h"
+#include "onset/base/mixing.h"
 #include "onset/model/decoder.h"
 #include "onset/wemask/mask.h"
 #include "onset/wemask/selection.h"
@@ -23,13 +24,13 @@ std::vector<float> gains_of(const Model& model, std::int64_t layer) {
   return {values, values + gain.numel()};
 }
 
-std::uint64_t fnv1a(std::span<const float> values) {
-  std::uint64_t hash = 0xCBF29CE484222325U;
+std::uint64_t hash_of(std::span<const float> values) {
+  std::uint64_t hash = fnv1a_begin;
   for (const float value : values) {
     std::uint32_t bits = 0;
     std::memcpy(&bits, &value, sizeof(bits));
     for (int shift = 0; shift < 32; shift += 8) {
-      hash = (hash ^ (bits >> shift & 0xFFU)) * 0x100000001B3U;
+      hash = fnv1a(hash, static_cast<unsigned char>(bits >> shift & 0xFFU));
     }
   }
   return hash;
@@ -174,7 +175,7 @@ ModelFingerprint fingerprint(const Model& model) {
                          .head_dim = config.head_dim,
                          .gains = {}};
   for (std::int64_t layer = 0; config.pre_norms && layer < config.layer_count(); ++layer) {
-    print.gains.push_back(fnv1a(gains_of(model, layer)));
+    print.gains.push_back(hash_of(gains_of(model, layer)));
   }
   return print;
 }

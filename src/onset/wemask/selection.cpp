@@ -5,6 +5,8 @@
 #include <numeric>
 #include <set>
 
+#include "onset/base/mixing.h"
+
 namespace onset {
 namespace {
 
@@ -25,30 +27,6 @@ std::vector<std::int64_t> choose(std::span<const float> values, std::int64_t k, 
   dims.resize(static_cast<std::size_t>(k));
   return dims;
 }
-
-// SplitMix64 (Steele, Lea, Flood 2014): a full-period mixer, the same everywhere.
-class SplitMix {
- public:
-  explicit SplitMix(std::uint64_t state) : state_(state) {}
-
-  std::uint64_t next() {
-    state_ += 0x9E3779B97F4A7C15U;
-    std::uint64_t z = state_;
-    z = (z ^ (z >> 30U)) * 0xBF58476D1CE4E5B9U;
-    z = (z ^ (z >> 27U)) * 0x94D049BB133111EBU;
-    return z ^ (z >> 31U);
-  }
-  // Below `bound`, every number equally likely: draws beyond the last whole multiple are repeated.
-  std::uint64_t below(std::uint64_t bound) {
-    const std::uint64_t rest = (~std::uint64_t{0} % bound + 1) % bound;
-    std::uint64_t drawn = next();
-    while (drawn > ~std::uint64_t{0} - rest) drawn = next();
-    return drawn % bound;
-  }
-
- private:
-  std::uint64_t state_;
-};
 
 }  // namespace
 
