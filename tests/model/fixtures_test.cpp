@@ -286,7 +286,9 @@ TEST_P(GgufFixture, LogitsEqualTheReference) {
   const c10::InferenceMode inference;
   const Fixture fixture(GetParam().folder);
   const std::string file = GetParam().file;
-  const Model model = Model::open(fixture.folder / file);
+  const auto path = any_fixture(std::string("models/") + GetParam().folder + "/" + file);
+  if (path.empty()) GTEST_SKIP() << file << " is not in the repository, nor beside it";
+  const Model model = Model::open(path);
   if (file == "f32.gguf") {
     const auto result = run(model, fixture.tensors.ids("input_ids.b"));
     EXPECT_TRUE(close(result.logits, fixture.tensors.get("logits.b"), fixture.tolerance("logits")));

@@ -27,6 +27,11 @@ std::filesystem::path shared_fixture(std::string_view relative) {
   return std::filesystem::exists(path) ? path : std::filesystem::path();
 }
 
+std::filesystem::path any_fixture(std::string_view relative) {
+  auto path = data(relative);
+  return std::filesystem::exists(path) ? path : shared_fixture(relative);
+}
+
 std::vector<OrderedJson> read_jsonl(const std::filesystem::path& path) {
   std::ifstream file(path);
   if (!file) throw input_error(str_cat(path.string(), ": cannot open"));

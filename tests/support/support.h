@@ -20,6 +20,9 @@ namespace onset::testing {
 
 // References too large for the repository, in a folder beside it; empty when they are not there.
 [[nodiscard]] std::filesystem::path shared_fixture(std::string_view relative);
+// tests/data/RELATIVE, or where the repository does not hold it the shared fixture; empty when
+// that is not there either.
+[[nodiscard]] std::filesystem::path any_fixture(std::string_view relative);
 
 [[nodiscard]] std::vector<OrderedJson> read_jsonl(const std::filesystem::path& path);
 

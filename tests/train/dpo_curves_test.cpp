@@ -8,7 +8,6 @@ namespace onset {
 namespace {
 
 using testing::FullPolicy;
-using testing::shared_fixture;
 using testing::TrainingFixtures;
 
 const testing::MetricNames metric_names{{"loss", "loss"},
@@ -22,9 +21,9 @@ const testing::MetricNames metric_names{{"loss", "loss"},
 std::vector<Metrics> run_of(FullPolicy& full, const Json& hyper, const DpoLossOptions& loss,
                             std::int64_t steps) {
   const Ranks alone;
-  auto pairs =
-      read_dpo_data(shared_fixture("training/data_dpo.json"), {.data = testing::id_options(512)})
-          .pairs;
+  auto pairs = read_dpo_data(onset::testing::data("training/data_dpo.json"),
+                             {.data = testing::id_options(512)})
+                   .pairs;
   DpoObjective objective(full.policy, std::move(pairs), {},
                          {.window = {.batch = hyper.at("pairs").get<std::int64_t>()}, .loss = loss},
                          alone);
@@ -38,7 +37,7 @@ class DpoCurves : public TrainingFixtures, public ::testing::WithParamInterface<
 TEST_P(DpoCurves, EqualTheReference) {
   const Json run = read("dpo_" + GetParam() + ".json");
   const Json& hyper = run.at("hyper");
-  FullPolicy full(shared_fixture("training/" + run.at("model").get<std::string>()),
+  FullPolicy full(onset::testing::data("training/" + run.at("model").get<std::string>()),
                   run.at("wemask"));
   const auto curve = run_of(full, hyper, {.beta = hyper.at("beta").get<double>()},
                             hyper.at("steps").get<std::int64_t>());
@@ -78,8 +77,8 @@ TEST_P(DpoLosses, TwoStepsEqualTheReference) {
         Json& own = expected["noise_f32_vs_f64"][key];
         if (compute == Compute::f32) own = std::max(own.get<double>(), noise.get<double>());
       }
-      FullPolicy full(shared_fixture("training/" + run.at("model").get<std::string>()), nullptr,
-                      compute);
+      FullPolicy full(onset::testing::data("training/" + run.at("model").get<std::string>()),
+                      nullptr, compute);
       testing::expect_curve(run_of(full, hyper, loss, 2), expected, metric_names);
     }
   }

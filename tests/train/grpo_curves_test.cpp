@@ -8,7 +8,6 @@ namespace onset {
 namespace {
 
 using testing::FullPolicy;
-using testing::shared_fixture;
 using testing::TrainingFixtures;
 
 GrpoLossType type_of(const std::string& name) {
@@ -44,9 +43,9 @@ class GrpoCurves : public TrainingFixtures, public ::testing::WithParamInterface
 TEST_P(GrpoCurves, EqualTheReference) {
   const Json file = read(std::string("grpo_") + GetParam() + ".json");
   const Json& hyper = file.at("hyper");
-  const auto folder = shared_fixture("training/" + file.at("model").get<std::string>());
-  const auto data =
-      read_grpo_data(shared_fixture("training/data_grpo.json"), {.data = testing::id_options(512)});
+  const auto folder = onset::testing::data("training/" + file.at("model").get<std::string>());
+  const auto data = read_grpo_data(onset::testing::data("training/data_grpo.json"),
+                                   {.data = testing::id_options(512)});
   EXPECT_EQ(file.at("runs").size(), 26U);
   for (const Json& run : file.at("runs")) {
     SCOPED_TRACE(run.at("case").dump() + run.at("wemask").dump());

@@ -21,11 +21,7 @@ const std::map<std::string, GrpoLossType> types{{"grpo", GrpoLossType::grpo},
 
 class GrpoFixtures : public testing::TrainingFixtures {
  protected:
-  void SetUp() override {
-    TrainingFixtures::SetUp();
-    if (IsSkipped()) return;
-    data_ = read("data_grpo.json");
-  }
+  void SetUp() override { data_ = read("data_grpo.json"); }
 
   // A rollout's groups as the reference cut them into micro-batches.
   [[nodiscard]] std::vector<GrpoCompletions> micro_batches(const Json& run, std::size_t generation,

@@ -11,7 +11,6 @@
 namespace onset {
 namespace {
 
-using testing::shared_fixture;
 using testing::TrainingFixtures;
 
 // The references name tensors as a model in memory does: "..lora_A.default.weight".
@@ -30,16 +29,16 @@ TEST_P(LoraCurves, EqualTheReference) {
   const std::string name = std::string("sft_lora_") + GetParam();
   const Json run = read(name + ".json");
   const Json& hyper = run.at("hyper");
-  Model model = Model::open(shared_fixture("training/" + run.at("model").get<std::string>()),
+  Model model = Model::open(onset::testing::data("training/" + run.at("model").get<std::string>()),
                             {.compute = Compute::f32, .residency = Residency::resident});
   Decoder& decoder = model.decoder_to_change();
-  PeftAdapter read = read_peft(decoder, shared_fixture("training/" + name + "/initial"));
+  PeftAdapter read = read_peft(decoder, onset::testing::data("training/" + name + "/initial"));
   LoraAdapter adapter(decoder, std::move(read.config), std::move(read.tensors), /*trains=*/true);
   Policy policy(model, adapter.parameters(), [&] { adapter.refresh(); },
                 {.dropout = adapter.dropout()});
   const Ranks alone;
   SftObjective objective(policy,
-                         rows_of(read_sft_data(shared_fixture("training/data_sft.json"),
+                         rows_of(read_sft_data(onset::testing::data("training/data_sft.json"),
                                                {.data = testing::id_options(512)})
                                      .examples),
                          {},
@@ -54,9 +53,9 @@ TEST_P(LoraCurves, EqualTheReference) {
   testing::expect_checksums(as_peft_names(testing::values_of(policy.trained())),
                             run.at("final_checksums_sum_sumsq"), 2e-5);
 
-  Model fresh = Model::open(shared_fixture("training/" + run.at("model").get<std::string>()));
+  Model fresh = Model::open(onset::testing::data("training/" + run.at("model").get<std::string>()));
   const PeftAdapter expected =
-      read_peft(fresh.decoder_to_change(), shared_fixture("training/" + name + "/final"));
+      read_peft(fresh.decoder_to_change(), onset::testing::data("training/" + name + "/final"));
   ASSERT_EQ(expected.tensors.adapted.size(), adapter.tensors().adapted.size());
   for (const AdaptedModule& module : adapter.tensors().adapted) {
     const auto same =

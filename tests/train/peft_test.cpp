@@ -22,12 +22,12 @@ class PeftFixtures : public TrainingFixtures {};
 
 TEST_F(PeftFixtures, FinalAdaptersGivePeftsLogits) {
   for (const std::string kind : {"llama", "qwen3"}) {
-    const auto folder = shared_fixture("training/sft_lora_" + kind);
+    const auto folder = onset::testing::data("training/sft_lora_" + kind);
     const ReferenceTensors expected(folder / "logits.safetensors");
     const Json rows = read("data_sft.json");
     auto ids = rows.at(0).at("input_ids").get<std::vector<std::int64_t>>();
     ids.resize(8);
-    Model model = open_model(shared_fixture("training/" + kind + "_tiny"));
+    Model model = open_model(onset::testing::data("training/" + kind + "_tiny"));
     EXPECT_TRUE(close(logits_of(model, ids), expected.get("base"), {.atol = 2e-5, .rtol = 1e-5}));
     adapt(model, folder / "final");
     EXPECT_TRUE(
@@ -39,10 +39,10 @@ TEST_F(PeftFixtures, FinalAdaptersGivePeftsLogits) {
 TEST_F(PeftFixtures, InitialAdaptersGiveTheFirstLossAndGradient) {
   for (const std::string kind : {"llama", "qwen3"}) {
     const Json curve = read("sft_lora_" + kind + ".json");
-    Model model = open_model(shared_fixture("training/" + kind + "_tiny"));
+    Model model = open_model(onset::testing::data("training/" + kind + "_tiny"));
     Decoder& decoder = model.decoder_to_change();
     PeftAdapter read_adapter =
-        read_peft(decoder, shared_fixture("training/sft_lora_" + kind + "/initial"));
+        read_peft(decoder, onset::testing::data("training/sft_lora_" + kind + "/initial"));
     LoraAdapter adapter(decoder, read_adapter.config, read_adapter.tensors, /*trains=*/true);
     const Json rows = read("data_sft.json");
     const auto used =

@@ -94,7 +94,7 @@ TEST_F(PreferenceRows, WrongRowsSaySo) {
 using PreferenceFixtures = testing::TrainingFixtures;
 
 TEST_F(PreferenceFixtures, RowsOfIdsAreThoseOfTheReferences) {
-  const auto path = shared_fixture("training/data_dpo.json");
+  const auto path = onset::testing::data("training/data_dpo.json");
   DpoDataOptions options;
   options.data = id_options(512);
   const auto data = read_dpo_data(path, options);
@@ -159,7 +159,7 @@ TEST_F(RolloutRows, WrongRowsSaySo) {
 using RolloutFixtures = testing::TrainingFixtures;
 
 TEST_F(RolloutFixtures, CompletionsAndRewardsAreThoseOfTheReferences) {
-  const auto path = shared_fixture("training/data_grpo.json");
+  const auto path = onset::testing::data("training/data_grpo.json");
   GrpoDataOptions options;
   options.data = id_options(512);
   const auto data = read_grpo_data(path, options);

@@ -9,13 +9,12 @@ namespace onset {
 namespace {
 
 using testing::FullPolicy;
-using testing::shared_fixture;
 using testing::TrainingFixtures;
 
 std::vector<PackedRow> reference_rows() {
-  return rows_of(
-      read_sft_data(shared_fixture("training/data_sft.json"), {.data = testing::id_options(512)})
-          .examples);
+  return rows_of(read_sft_data(onset::testing::data("training/data_sft.json"),
+                               {.data = testing::id_options(512)})
+                     .examples);
 }
 
 SftOptions options_of(const Json& hyper) {
@@ -27,7 +26,7 @@ class SftCurves : public TrainingFixtures, public ::testing::WithParamInterface<
  protected:
   [[nodiscard]] static Json reference() { return read("sft_full_" + GetParam() + ".json"); }
   [[nodiscard]] static std::filesystem::path model_of(const Json& run) {
-    return shared_fixture("training/" + run.at("model").get<std::string>());
+    return onset::testing::data("training/" + run.at("model").get<std::string>());
   }
 };
 
@@ -67,7 +66,7 @@ TEST_P(SftCurves, EqualTheReference) {
     EXPECT_EQ(indices.at(step), run.at("wemask_indices").at(step)) << "step " << step;
   }
   const testing::ReferenceTensors final(
-      shared_fixture("training/sft_full_" + GetParam() + "_final.safetensors"));
+      onset::testing::data("training/sft_full_" + GetParam() + "_final.safetensors"));
   int compared = 0;
   for (const Parameter& parameter : full.policy.trained()) {
     if (!final.has(parameter.name)) continue;
@@ -117,7 +116,7 @@ TEST_P(PackedRuns, EqualTheReference) {
   for (const bool masked : {false, true}) {
     const Json& expected = run.at(masked ? "wemask" : "plain");
     const Json wemask = {{"k", 8}, {"first_layer", 1}, {"mode", "frozen"}};
-    FullPolicy full(shared_fixture("training/" + run.at("model").get<std::string>()),
+    FullPolicy full(onset::testing::data("training/" + run.at("model").get<std::string>()),
                     masked ? wemask : Json(nullptr));
     const Ranks alone;
     SftObjective objective(full.policy, rows, {},

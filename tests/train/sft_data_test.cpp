@@ -179,7 +179,7 @@ TEST_F(SftRows, ThePathMayLeadToAListOfLists) {
 using SftFixtures = testing::TrainingFixtures;
 
 TEST_F(SftFixtures, RowsOfIdsAreThoseOfTheReferences) {
-  const auto path = shared_fixture("training/data_sft.json");
+  const auto path = onset::testing::data("training/data_sft.json");
   SftDataOptions options;
   options.data = id_options(512);
   const auto data = read_sft_data(path, options);

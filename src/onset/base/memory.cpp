@@ -25,12 +25,23 @@ std::optional<std::int64_t> system_memory() {
   return std::nullopt;
 }
 
+// Pages of files that the group holds and the system takes back before anything else.
+std::int64_t group_file_pages() {
+  std::ifstream file("/sys/fs/cgroup/memory.stat");
+  std::string name;
+  std::int64_t bytes = 0;
+  while (file >> name >> bytes) {
+    if (name == "inactive_file") return bytes;
+  }
+  return 0;
+}
+
 // Of a container's group (cgroup v2 as it sees itself).
 std::optional<std::int64_t> group_memory() {
   const auto limit = number_in("/sys/fs/cgroup/memory.max");
   const auto used = number_in("/sys/fs/cgroup/memory.current");
   if (!limit || !used) return std::nullopt;
-  return std::max<std::int64_t>(0, *limit - *used);
+  return std::clamp<std::int64_t>(*limit - *used + group_file_pages(), 0, *limit);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "onset/base/file.h"
 #include "onset/base/memory.h"
 #include "onset/checkpoint/checkpoint.h"
+#include "onset/model/config.h"
 #include "onset/model/decoder.h"
 #include "onset/tokenizer/chat.h"
 #include "onset/tokenizer/tokenizer.h"
@@ -64,6 +65,14 @@ void refuse_another_run(const std::filesystem::path& output) {
                     "go on with it (resume_from_checkpoint = \"last\"), or give another folder");
 }
 
+std::int64_t stored_bytes(const Checkpoint& checkpoint) {
+  std::int64_t sum = 0;
+  for (const TensorInfo& tensor : checkpoint.tensors()) {
+    sum += static_cast<std::int64_t>(tensor.bytes);
+  }
+  return sum;
+}
+
 // What a run that goes on must have the same.
 OrderedJson identity_of(const TrainSettings& settings, const Model& model, std::int64_t steps,
                         const Ranks& ranks) {
@@ -92,6 +101,7 @@ class Run {
   }
   void read_data();
   void warn_of_leaks() const;
+  void refuse_a_model_that_cannot_fit() const;
   void plan_memory() const;
   [[nodiscard]] WindowShape window() const;
   [[nodiscard]] std::optional<std::uint64_t> shuffle_seed() const;
@@ -113,6 +123,8 @@ class Run {
   const Ranks& ranks_;
   const RunEvents& events_;
   const Log& log_;
+  // Before anything of the run stood in it.
+  std::optional<std::int64_t> memory_ = available_memory();
   std::filesystem::path model_path_;
   std::optional<Tokenizer> tokenizer_;
   std::unique_ptr<TrainedModel> trained_;
@@ -149,19 +161,28 @@ void Run::warn_of_leaks() const {
   }
 }
 
+// Before the weights are in memory, since they may be what does not fit: with the shortest data,
+// and an adapter of no size.
+void Run::refuse_a_model_that_cannot_fit() const {
+  const Checkpoint checkpoint = Checkpoint::open(model_path_);
+  const std::int64_t weights = parameter_count(checkpoint);
+  const MemoryPlan plan = memory_plan(settings_, read_config(checkpoint),
+                                      {.weights = weights,
+                                       .trained = settings_.lora.use_peft ? 0 : weights,
+                                       .stored_bytes = stored_bytes(checkpoint),
+                                       .longest = 1});
+  refuse_what_cannot_fit(plan, settings_, memory_);
+}
+
 void Run::plan_memory() const {
   const Model& model = trained_->model();
-  std::int64_t stored = 0;
-  for (const TensorInfo& tensor : model.checkpoint().tensors()) {
-    stored += static_cast<std::int64_t>(tensor.bytes);
-  }
   const MemoryPlan plan = memory_plan(settings_, model.config(),
                                       {.weights = parameter_count(model.checkpoint()),
                                        .trained = trained_->trained_count(),
-                                       .stored_bytes = stored,
+                                       .stored_bytes = stored_bytes(model.checkpoint()),
                                        .longest = data_.longest});
   say(plan.text());
-  refuse_what_cannot_fit(plan, settings_, available_memory());
+  refuse_what_cannot_fit(plan, settings_, memory_);
 }
 
 WindowShape Run::window() const {
@@ -325,6 +346,7 @@ TrainingResult Run::go() {
     }
     static_cast<void>(ranks_.gather(""));  // the others wait for it
   }
+  refuse_a_model_that_cannot_fit();
   trained_ = std::make_unique<TrainedModel>(model_path_, settings_, log_);
   say(trained_->words());
   read_data();
