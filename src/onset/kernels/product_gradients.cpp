@@ -7,26 +7,19 @@
 #include <stdexcept>
 #include <vector>
 
+#include "onset/kernels/panels.h"
+
 namespace onset {
 namespace {
+
+// Rows that are packed at a time: even, for bfloat16 takes them in pairs.
+constexpr std::int64_t packed_rows = 32;
 
 // Rows that are turned at a time: a run of them is written side by side.
 constexpr std::int64_t turned_rows = 128;
 constexpr std::int64_t turned_columns = 16;
 
-}  // namespace
-
-StoredMatrix stored_view(const at::Tensor& matrix) {
-  const bool known = matrix.scalar_type() == at::kFloat || matrix.scalar_type() == at::kBFloat16;
-  if (!known || !matrix.is_contiguous() || matrix.dim() != 2) {
-    throw std::logic_error("stored_view: of a tensor that is no contiguous matrix");
-  }
-  return {.bytes = {static_cast<const std::byte*>(matrix.const_data_ptr()), matrix.nbytes()},
-          .dtype = matrix.scalar_type() == at::kFloat ? DType::f32 : DType::bf16,
-          .rows = matrix.size(0),
-          .columns = matrix.size(1)};
-}
-
+// W^T as float32, converted and turned on all threads.
 at::Tensor transposed(const StoredMatrix& weight) {
   at::Tensor out = at::empty({weight.columns, weight.rows}, at::TensorOptions().dtype(at::kFloat));
   float* to = out.mutable_data_ptr<float>();
@@ -51,6 +44,7 @@ at::Tensor transposed(const StoredMatrix& weight) {
   return out;
 }
 
+// x [N, K] times the transpose of a contiguous float32 or bfloat16 matrix [M, K].
 at::Tensor multiply_as(const at::Tensor& x, const at::Tensor& matrix, ProductType type) {
   if (type == ProductType::f32) return multiply(x, stored_view(matrix));
   if (!cpu_has_bf16_products()) {
@@ -63,14 +57,136 @@ at::Tensor multiply_as(const at::Tensor& x, const at::Tensor& matrix, ProductTyp
   return multiply_bf16(even(x), even(matrix.to(at::kBFloat16)));
 }
 
+bool has_tiles(ProductType type) {
+  return type == ProductType::bf16 ? multiplies_bf16_by_tiles() : has_tiles(TileType::f32);
+}
+
+TileType tile_type(ProductType type) {
+  return type == ProductType::bf16 ? TileType::bf16 : TileType::f32;
+}
+
+// Rows [first, first + count); converted into `buffer` where they are not stored as numbers that
+// the tiles read.
+MatrixPart part_of(const StoredMatrix& matrix, std::int64_t first, std::int64_t count,
+                   std::vector<float>& buffer) {
+  MatrixPart part{.stride = matrix.columns, .rows = count, .columns = matrix.columns};
+  const auto bytes = matrix.row_range(first, count);
+  const bool plain = matrix.dtype == DType::f32 || matrix.dtype == DType::bf16;
+  const bool aligned = reinterpret_cast<std::uintptr_t>(bytes.data()) % alignof(float) == 0;
+  part.is_bf16 = matrix.dtype == DType::bf16;
+  part.values = bytes.data();
+  if (plain && aligned && matrix.scales == nullptr) return part;
+  buffer.resize(static_cast<std::size_t>(count * matrix.columns));
+  to_float32(matrix, first, count, buffer);
+  part.is_bf16 = false;
+  part.values = buffer.data();
+  return part;
+}
+
+// The transpose of a matrix as packed rows.
+TileRows packed_columns(const StoredMatrix& matrix, TileType type) {
+  TileRows columns(type, matrix.columns, matrix.rows);
+  const std::int64_t parts = (matrix.rows + packed_rows - 1) / packed_rows;
+  at::parallel_for(0, parts, 1, [&](std::int64_t begin, std::int64_t end) {
+    std::vector<float> buffer;
+    for (std::int64_t p = begin; p < end; ++p) {
+      const std::int64_t first = p * packed_rows;
+      const std::int64_t count = std::min(packed_rows, matrix.rows - first);
+      columns.pack_columns(part_of(matrix, first, count, buffer), first);
+    }
+  });
+  return columns;
+}
+
+// dy [N, K] times a matrix [K, M] given by its columns.
+at::Tensor multiply_by_columns(const at::Tensor& dy, const TileRows& columns, std::int64_t width) {
+  const std::int64_t k = dy.size(1);
+  at::Tensor out = at::empty({dy.size(0), width}, dy.options());
+  const float* from = dy.const_data_ptr<float>();
+  float* to = out.mutable_data_ptr<float>();
+  const std::int64_t words = columns.words();
+  for_each_panel(dy.size(0), words * 4, [&](std::int64_t first, std::int64_t count) {
+    thread_local std::vector<float> rounded;
+    const void* rows = from + first * k;
+    if (columns.type() == TileType::bf16) {
+      rounded.resize(static_cast<std::size_t>(count * words));
+      round_for_tiles({.values = rows, .stride = k, .rows = count, .columns = k}, words,
+                      rounded.data());
+      rows = rounded.data();
+    }
+    multiply_tiles_turned(columns, {.rows = rows, .count = count}, to + first * width, width,
+                          /*add=*/false);
+  });
+  return out;
+}
+
+void weight_gradient_by_tiles(const at::Tensor& dy, const at::Tensor& x, TileType type,
+                              const at::Tensor& out, bool add) {
+  const TileRows columns = packed_columns(stored_view(x), type);
+  const float* from = dy.const_data_ptr<float>();
+  float* to = out.mutable_data_ptr<float>();
+  const std::int64_t width = x.size(1);
+  const std::int64_t words = columns.words();
+  for_each_panel(dy.size(1), words * 4, [&](std::int64_t first, std::int64_t count) {
+    thread_local std::vector<float> turned;
+    turned.resize(static_cast<std::size_t>(count * words));
+    turn_for_tiles(
+        type, {.values = from + first, .stride = dy.size(1), .rows = dy.size(0), .columns = count},
+        words, turned.data());
+    multiply_tiles_turned(columns, {.rows = turned.data(), .count = count}, to + first * width,
+                          width, add);
+  });
+}
+
+}  // namespace
+
+StoredMatrix stored_view(const at::Tensor& matrix) {
+  const bool known = matrix.scalar_type() == at::kFloat || matrix.scalar_type() == at::kBFloat16;
+  if (!known || !matrix.is_contiguous() || matrix.dim() != 2) {
+    throw std::logic_error("stored_view: of a tensor that is no contiguous matrix");
+  }
+  return {.bytes = {static_cast<const std::byte*>(matrix.const_data_ptr()), matrix.nbytes()},
+          .dtype = matrix.scalar_type() == at::kFloat ? DType::f32 : DType::bf16,
+          .rows = matrix.size(0),
+          .columns = matrix.size(1)};
+}
+
+InputGradients::InputGradients(const StoredMatrix& weight, ProductType type) : type_(type) {
+  if (has_tiles(type)) {
+    columns_ = std::make_shared<const TileRows>(packed_columns(weight, tile_type(type)));
+    return;
+  }
+  turned_ = transposed(weight);
+  if (type == ProductType::bf16 && cpu_has_bf16_products()) turned_ = turned_.to(at::kBFloat16);
+}
+
+at::Tensor InputGradients::operator()(const at::Tensor& dy) const {
+  if (!columns_) return multiply_as(dy.contiguous(), turned_, type_);
+  return multiply_by_columns(dy.contiguous(), *columns_, columns_->rows());
+}
+
 at::Tensor input_gradient(const at::Tensor& dy, const StoredMatrix& weight, ProductType type) {
-  return multiply_as(dy.contiguous(), transposed(weight), type);
+  return InputGradients(weight, type)(dy);
 }
 
 at::Tensor weight_gradient(const at::Tensor& dy, const at::Tensor& x, ProductType type) {
+  if (has_tiles(type)) {
+    at::Tensor out = at::empty({dy.size(1), x.size(1)}, x.options());
+    weight_gradient_by_tiles(dy.contiguous(), x.contiguous(), tile_type(type), out, /*add=*/false);
+    return out;
+  }
   const at::Tensor dy_t = transposed(stored_view(dy.contiguous()));
   const at::Tensor x_t = transposed(stored_view(x.contiguous()));
   return multiply_as(dy_t, x_t, type);
+}
+
+void add_weight_gradient(const at::Tensor& dy, const at::Tensor& x, ProductType type,
+                         const at::Tensor& sum) {
+  if (!has_tiles(type)) {
+    sum.add_(weight_gradient(dy, x, type));
+    return;
+  }
+  weight_gradient_by_tiles(dy.contiguous(), x.contiguous(), tile_type(type), sum, /*add=*/true);
 }
 
 }  // namespace onset

@@ -4,7 +4,10 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <memory>
+
 #include "onset/kernels/stored_matrix.h"
+#include "onset/kernels/tile_product.h"
 
 namespace onset {
 
@@ -13,19 +16,29 @@ enum class ProductType {
   bf16,  // inputs rounded to bfloat16, sums in float32
 };
 
+// dx = dy W of several dy [N, out]: W in the order that the product reads it in.
+class InputGradients {
+ public:
+  // Takes what it needs of the weight; needs no gradients itself.
+  InputGradients(const StoredMatrix& weight, ProductType type);
+  // [N, in] float32.
+  [[nodiscard]] at::Tensor operator()(const at::Tensor& dy) const;
+
+ private:
+  ProductType type_;
+  std::shared_ptr<const TileRows> columns_;  // by tiles
+  at::Tensor turned_;                        // else: W^T
+};
+
 // dx = dy W, [N, in] float32.
 [[nodiscard]] at::Tensor input_gradient(const at::Tensor& dy, const StoredMatrix& weight,
                                         ProductType type);
 // dW = dy^T x, [out, in] float32.
 [[nodiscard]] at::Tensor weight_gradient(const at::Tensor& dy, const at::Tensor& x,
                                          ProductType type);
-
-// x [N, K] times the transpose of a contiguous float32 or bfloat16 matrix [M, K]: [N, M] float32.
-[[nodiscard]] at::Tensor multiply_as(const at::Tensor& x, const at::Tensor& matrix,
-                                     ProductType type);
-
-// W^T [columns, rows] as float32, converted and turned on all threads.
-[[nodiscard]] at::Tensor transposed(const StoredMatrix& weight);
+// The same added to `sum` [out, in], contiguous.
+void add_weight_gradient(const at::Tensor& dy, const at::Tensor& x, ProductType type,
+                         const at::Tensor& sum);
 
 // A contiguous float32 or bfloat16 matrix as one that is stored; the tensor must outlive it.
 [[nodiscard]] StoredMatrix stored_view(const at::Tensor& matrix);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "onset/kernels/few_rows.h"
+#include "onset/kernels/panels.h"
 #include "onset/kernels/tile_product.h"
 
 namespace onset {
@@ -19,20 +20,12 @@ extern "C" void sgemm_(const char* transa, const char* transb, const int* m, con
                        const int* k, const float* alpha, const float* a, const int* lda,
                        const float* b, const int* ldb, const float* beta, float* c, const int* ldc);
 
-// A panel should stay in the second-level cache while it is multiplied.
-constexpr std::int64_t panel_bytes = 512 * 1024;
-constexpr std::int64_t min_panel_rows = 16;
-constexpr std::int64_t max_panel_rows = 128;
 // Rows of x below which the lanes of a tile are too empty.
 constexpr std::int64_t fewest_tile_rows = 6;
 // Rows of x above which reading a converted bfloat16 weight is faster than decoding blocks.
 constexpr std::int64_t most_bf16_as_stored = 8;
 // Weights of a product of few rows that are worth a thread of their own.
 constexpr std::int64_t fewest_weights = 48 * 1024;
-
-std::int64_t panel_rows(std::int64_t row_bytes) {
-  return std::clamp(panel_bytes / row_bytes / 16 * 16, min_panel_rows, max_panel_rows);
-}
 
 // Float32 rows [first, first + count): the stored bytes themselves where they are aligned float32,
 // else converted into `buffer`.
@@ -46,20 +39,7 @@ const float* float_rows(const StoredMatrix& weight, std::int64_t first, std::int
   return buffer.data();
 }
 
-// Calls visit(first, count) for every panel of rows of that many bytes, on all threads.
-template <typename Visit>
-void for_each_panel(std::int64_t all_rows, std::int64_t row_bytes, const Visit& visit) {
-  const std::int64_t rows = panel_rows(row_bytes);
-  const std::int64_t panels = (all_rows + rows - 1) / rows;
-  at::parallel_for(0, panels, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t panel = begin; panel < end; ++panel) {
-      const std::int64_t first = panel * rows;
-      visit(first, std::min(rows, all_rows - first));
-    }
-  });
-}
-
-// The same with the rows as float32: visit(rows, first, count).
+// Every panel of rows on all threads, as float32: visit(rows, first, count).
 template <typename Visit>
 void for_each_float_panel(const StoredMatrix& weight, const Visit& visit) {
   const std::int64_t row_bytes = weight.columns * static_cast<std::int64_t>(sizeof(float));
@@ -122,12 +102,6 @@ at::Tensor multiply_few_rows(const at::Tensor& x, const StoredMatrix& weight, Fe
                       type, to + first, weight.rows);
   });
   return out;
-}
-
-// The matrix units of Intel's CPUs are libtorch's to use.
-bool prefers_bf16_tiles() {
-  static const bool answer = has_tiles(TileType::bf16) && __builtin_cpu_is("intel") == 0;
-  return answer;
 }
 
 at::Tensor aligned_view(const StoredMatrix& weight, at::ScalarType type) {
@@ -198,7 +172,7 @@ at::Tensor multiply(const at::Tensor& x, const StoredMatrix& weight) {
 
 at::Tensor multiply_bf16(const at::Tensor& x, const at::Tensor& weight) {
   const std::int64_t columns = weight.size(1);
-  if (x.size(0) < fewest_tile_rows || columns % 2 != 0 || !prefers_bf16_tiles()) {
+  if (x.size(0) < fewest_tile_rows || columns % 2 != 0 || !multiplies_bf16_by_tiles()) {
     return at::linear(x.to(at::kBFloat16), weight).to(at::kFloat);
   }
   const TileRows packed = packed_rows(TileType::bf16, x.contiguous());
@@ -218,7 +192,7 @@ at::Tensor multiply_bf16(const at::Tensor& x, const at::Tensor& weight) {
 
 bool multiplies_bf16_as_stored(std::int64_t rows, const StoredMatrix& weight) {
   return rows > 0 && rows <= most_bf16_as_stored && is_quantised(weight.dtype) &&
-         prefers_bf16_tiles() && multiplies_few_rows(rows, weight, FewRowsType::bf16);
+         multiplies_bf16_by_tiles() && multiplies_few_rows(rows, weight, FewRowsType::bf16);
 }
 
 at::Tensor multiply_bf16(const at::Tensor& x, const StoredMatrix& weight) {
@@ -262,6 +236,11 @@ at::Tensor gather_rows(const StoredMatrix& weight, std::span<const std::int64_t>
     to += weight.columns;
   }
   return out;
+}
+
+bool multiplies_bf16_by_tiles() {
+  static const bool answer = has_tiles(TileType::bf16) && __builtin_cpu_is("intel") == 0;
+  return answer;
 }
 
 bool cpu_has_bf16_products() { return __builtin_cpu_supports("avx512bf16") != 0; }

@@ -66,5 +66,8 @@ void to_float32(const StoredMatrix& weight, std::int64_t first, std::int64_t cou
 // Whether the CPU multiplies bfloat16 at matrix speed (AVX-512 bf16). Elsewhere the products of
 // bf16 compute are done in float32 on rounded inputs.
 [[nodiscard]] bool cpu_has_bf16_products();
+// Whether they are done by the kernels of tile_product.h. The matrix units of Intel's CPUs are
+// libtorch's to use.
+[[nodiscard]] bool multiplies_bf16_by_tiles();
 
 }  // namespace onset

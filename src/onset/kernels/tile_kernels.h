@@ -17,6 +17,27 @@ struct Source {
 void pack_f32(const Source& source, float* to);
 void pack_bf16(const Source& source, float* to);
 
+// Rows of a matrix, float32 or (`halves`) bfloat16; of each the first `columns` values.
+struct Part {
+  const void* values = nullptr;
+  bool halves = false;
+  std::int64_t stride = 0;  // values from a row to the next
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+};
+
+// The words of a block of lanes that its columns are, from the word of its first row on; bf16: a
+// word is two rows, the last of an odd number has a zero. Values past `columns` are zero.
+void pack_columns_f32(const Part& part, std::int64_t lanes, float* to);
+void pack_columns_bf16(const Part& part, std::int64_t lanes, float* to);
+
+// The transpose, [columns, words]: as float32, or rounded to bfloat16 with two rows to a word.
+void turn_f32(const Part& part, std::int64_t words, void* to);
+void turn_bf16(const Part& part, std::int64_t words, void* to);
+
+// [rows, words]: rounded to bfloat16, with two columns to a word.
+void round_bf16(const Part& part, std::int64_t words, void* to);
+
 struct Product {
   const float* x = nullptr;  // a packed block [words, lanes]
   std::int64_t x_rows = 0;
@@ -30,6 +51,10 @@ struct Product {
 
 void multiply_f32(const Product& product, float* out, std::int64_t out_stride);
 void multiply_bf16(const Product& product, float* out, std::int64_t out_stride);
+
+// The same the other way round, a row of `out` for each weight row; `add`: to what is there.
+void multiply_turned_f32(const Product& product, float* out, std::int64_t out_stride, bool add);
+void multiply_turned_bf16(const Product& product, float* out, std::int64_t out_stride, bool add);
 
 // Attention of 32 lanes, each one query of one head, to keys of one head.
 struct Attention {

@@ -40,7 +40,7 @@ void pack(const Source& source, std::int64_t words, const Words& words_of, float
 }
 
 template <TileType type>
-void multiply(const Product& product, float* out, std::int64_t out_stride) {
+Sums add_up(const Product& product, const Output& output) {
   const char* ahead = reinterpret_cast<const char*>(
       product.next.empty() ? product.weights : static_cast<const void*>(product.next.data()));
   const Sums sums{.weights = static_cast<const std::uint32_t*>(product.weights),
@@ -50,9 +50,28 @@ void multiply(const Product& product, float* out, std::int64_t out_stride) {
                   .words = product.words,
                   .vectors = product.lanes / vector_lanes,
                   .sums = product.sums};
-  const Output output{.out = out, .stride = out_stride, .rows = product.x_rows};
   add_up<type>(sums, {ahead, ahead + product.next.size()}, output);
-  write_out(sums, output);
+  return sums;
+}
+
+template <TileType type>
+void multiply(const Product& product, float* out, std::int64_t out_stride) {
+  const Output output{.out = out, .stride = out_stride, .rows = product.x_rows};
+  write_out(add_up<type>(product, output), output);
+}
+
+template <TileType type>
+void multiply_turned(const Product& product, float* out, std::int64_t out_stride, bool add) {
+  const Sums sums = add_up<type>(product, {});
+  for (std::int64_t r = 0; r < sums.count; ++r) {
+    for (std::int64_t lane = 0; lane < product.x_rows; lane += vector_lanes) {
+      const __mmask16 some = first_lanes(product.x_rows - lane);
+      float* at = out + r * out_stride + lane;
+      __m512 sum = _mm512_loadu_ps(sums.sums + r * product.lanes + lane);
+      if (add) sum = _mm512_add_ps(sum, _mm512_maskz_loadu_ps(some, at));
+      _mm512_mask_storeu_ps(at, some, sum);
+    }
+  }
 }
 
 }  // namespace
@@ -69,6 +88,14 @@ void multiply_f32(const Product& product, float* out, std::int64_t out_stride) {
 
 void multiply_bf16(const Product& product, float* out, std::int64_t out_stride) {
   multiply<TileType::bf16>(product, out, out_stride);
+}
+
+void multiply_turned_f32(const Product& product, float* out, std::int64_t out_stride, bool add) {
+  multiply_turned<TileType::f32>(product, out, out_stride, add);
+}
+
+void multiply_turned_bf16(const Product& product, float* out, std::int64_t out_stride, bool add) {
+  multiply_turned<TileType::bf16>(product, out, out_stride, add);
 }
 
 }  // namespace onset::tiles

@@ -6,6 +6,35 @@
 #include "onset/kernels/tile_kernels.h"
 
 namespace onset {
+namespace {
+
+tiles::Part as_part(const MatrixPart& part) {
+  return {.values = part.values,
+          .halves = part.is_bf16,
+          .stride = part.stride,
+          .rows = part.rows,
+          .columns = part.columns};
+}
+
+template <typename Visit>
+void for_each_block(const TileRows& x, const TileWeights& weights, const Visit& visit) {
+  thread_local std::vector<float> sums;
+  sums.resize(static_cast<std::size_t>(weights.count * x.block(0).lanes));
+  for (std::int64_t b = 0; b < x.blocks(); ++b) {
+    const TileBlock at = x.block(b);
+    visit(tiles::Product{.x = x.packed(at),
+                         .x_rows = at.rows,
+                         .lanes = at.lanes,
+                         .weights = weights.rows,
+                         .count = weights.count,
+                         .words = x.words(),
+                         .next = b == 0 ? weights.next : std::span<const std::byte>(),
+                         .sums = sums.data()},
+          at);
+  }
+}
+
+}  // namespace
 
 bool has_tiles(TileType type) {
   static const bool f32 =
@@ -16,7 +45,7 @@ bool has_tiles(TileType type) {
 }
 
 TileRows::TileRows(TileType type, std::int64_t n, std::int64_t columns)
-    : type_(type), n_(n), words_(type == TileType::bf16 ? columns / 2 : columns) {
+    : type_(type), n_(n), words_(type == TileType::bf16 ? (columns + 1) / 2 : columns) {
   const std::int64_t vectors = (n + 15) / 16;
   blocks_ = vectors == 1 ? 1 : vectors / 2;
   first_lanes_ = vectors == 1 ? 16 : 32 + vectors % 2 * 16;
@@ -39,24 +68,44 @@ void TileRows::pack(const float* x, std::int64_t b) {
   type_ == TileType::bf16 ? tiles::pack_bf16(source, to) : tiles::pack_f32(source, to);
 }
 
+void TileRows::pack_columns(const MatrixPart& part, std::int64_t first) {
+  const bool bf16 = type_ == TileType::bf16;
+  const std::int64_t value_bytes = part.is_bf16 ? 2 : 4;
+  for (std::int64_t b = 0; b < blocks_; ++b) {
+    const TileBlock at = block(b);
+    tiles::Part own = as_part(part);
+    own.values = static_cast<const std::byte*>(part.values) + at.first * value_bytes;
+    own.columns = at.rows;
+    float* to = packed_.get() + at.first * words_ + (bf16 ? first / 2 : first) * at.lanes;
+    bf16 ? tiles::pack_columns_bf16(own, at.lanes, to) : tiles::pack_columns_f32(own, at.lanes, to);
+  }
+}
+
 void multiply_tiles(const TileRows& x, const TileWeights& weights, float* out,
                     std::int64_t out_stride) {
-  thread_local std::vector<float> sums;
-  sums.resize(static_cast<std::size_t>(weights.count * x.block(0).lanes));
-  for (std::int64_t b = 0; b < x.blocks(); ++b) {
-    const TileBlock at = x.block(b);
-    const tiles::Product product{.x = x.packed(at),
-                                 .x_rows = at.rows,
-                                 .lanes = at.lanes,
-                                 .weights = weights.rows,
-                                 .count = weights.count,
-                                 .words = x.words(),
-                                 .next = b == 0 ? weights.next : std::span<const std::byte>(),
-                                 .sums = sums.data()};
+  for_each_block(x, weights, [&](const tiles::Product& product, const TileBlock& at) {
     float* to = out + at.first * out_stride;
     x.type() == TileType::bf16 ? tiles::multiply_bf16(product, to, out_stride)
                                : tiles::multiply_f32(product, to, out_stride);
-  }
+  });
+}
+
+void multiply_tiles_turned(const TileRows& x, const TileWeights& weights, float* out,
+                           std::int64_t out_stride, bool add) {
+  for_each_block(x, weights, [&](const tiles::Product& product, const TileBlock& at) {
+    float* to = out + at.first;
+    x.type() == TileType::bf16 ? tiles::multiply_turned_bf16(product, to, out_stride, add)
+                               : tiles::multiply_turned_f32(product, to, out_stride, add);
+  });
+}
+
+void turn_for_tiles(TileType type, const MatrixPart& part, std::int64_t words, void* to) {
+  type == TileType::bf16 ? tiles::turn_bf16(as_part(part), words, to)
+                         : tiles::turn_f32(as_part(part), words, to);
+}
+
+void round_for_tiles(const MatrixPart& part, std::int64_t words, void* to) {
+  tiles::round_bf16(as_part(part), words, to);
 }
 
 }  // namespace onset

@@ -29,12 +29,21 @@ struct TileBlock {
   std::int64_t lanes = 0;  // 16, 32 or 48; those past `rows` are zero
 };
 
+// Some rows of a matrix, float32 or bfloat16, each of `columns` values side by side.
+struct MatrixPart {
+  const void* values = nullptr;
+  bool is_bf16 = false;
+  std::int64_t stride = 0;  // values from a row to the next
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+};
+
 // x [n, columns] in the order the kernels read it: block by block, in a block one column (f32) or
 // two (bf16) of all lanes after the other. All blocks have 32 lanes, but for the first, which has
 // 48 where that saves a block of 16, and a single one of 16.
 class TileRows {
  public:
-  // bf16: `columns` must be even.
+  // bf16: pack() wants an even number of columns.
   TileRows(TileType type, std::int64_t n, std::int64_t columns);
 
   [[nodiscard]] std::int64_t blocks() const { return blocks_; }
@@ -42,8 +51,12 @@ class TileRows {
   // Fills block b from x, float32 and contiguous; bf16 rounds to nearest even. Blocks may be filled
   // on several threads at a time.
   void pack(const float* x, std::int64_t b);
+  // Fills the columns [first, first + part.rows) of all blocks from rows of the transpose of x,
+  // [columns, n]. bf16: `first` must be even, and part.rows too but for the last columns.
+  void pack_columns(const MatrixPart& part, std::int64_t first);
 
   [[nodiscard]] TileType type() const { return type_; }
+  [[nodiscard]] std::int64_t rows() const { return n_; }
   [[nodiscard]] std::int64_t words() const { return words_; }
   [[nodiscard]] const float* packed(const TileBlock& block) const {
     return packed_.get() + block.first * words_;
@@ -70,5 +83,17 @@ struct TileWeights {
 // Runs on the calling thread; several may call it at a time. has_tiles() must hold.
 void multiply_tiles(const TileRows& x, const TileWeights& weights, float* out,
                     std::int64_t out_stride);
+
+// The transpose of that, out[r, i], written or (`add`) added to what is there.
+void multiply_tiles_turned(const TileRows& x, const TileWeights& weights, float* out,
+                           std::int64_t out_stride, bool add);
+
+// What the weights of a product are made from. Words as in TileRows: a float32, or two bfloat16
+// of which the last may be a zero put behind an odd number.
+//
+// The transpose of the part, [part.columns, words].
+void turn_for_tiles(TileType type, const MatrixPart& part, std::int64_t words, void* to);
+// The part itself, [part.rows, words]; float32 values to be rounded to bfloat16.
+void round_for_tiles(const MatrixPart& part, std::int64_t words, void* to);
 
 }  // namespace onset

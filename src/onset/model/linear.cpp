@@ -81,10 +81,10 @@ at::Tensor Linear::recorded_product(const at::Tensor& x) const {
       inputs, trained ? std::vector<at::Tensor>{x} : std::vector<at::Tensor>{},
       {.forward = [&] { return product(x); },
        .backward =
-           [stored = stored_, parameter = parameter_, type, trained](const GradientCall& call) {
+           [weight = multiplied(), kept = resident_, type, trained](const GradientCall& call) {
              const at::Tensor& dy = call.output_gradient;
              std::vector<at::Tensor> gradients(1);
-             if (call.wanted(0)) gradients[0] = input_gradient(dy, stored, type);
+             if (call.wanted(0)) gradients[0] = input_gradient(dy, weight, type);
              if (trained) gradients.push_back(weight_gradient(dy, call.saved.front(), type));
              return gradients;
            }});
@@ -112,7 +112,12 @@ void Linear::set_parameter(at::Tensor weight) {
 
 void Linear::refresh() {
   if (!parameter_.defined() || compute_ != Compute::bf16) return;
-  resident_ = parameter_.detach().to(at::kBFloat16);
+  if (!resident_.defined()) resident_ = at::empty_like(parameter_, at::kBFloat16);
+  resident_.copy_(parameter_.detach());
+}
+
+StoredMatrix Linear::multiplied() const {
+  return resident_.defined() && compute_ == Compute::bf16 ? stored_view(resident_) : stored_;
 }
 
 Linear Linear::outputs(std::int64_t first, std::int64_t count) const {

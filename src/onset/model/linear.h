@@ -73,6 +73,8 @@ class Linear {
   [[nodiscard]] std::int64_t out_features() const { return stored_.rows; }
   [[nodiscard]] std::int64_t in_features() const { return stored_.columns; }
   [[nodiscard]] const StoredMatrix& stored() const { return stored_; }
+  // The weight as products read it: where it is kept as bfloat16, that. A view of this layer.
+  [[nodiscard]] StoredMatrix multiplied() const;
   [[nodiscard]] const at::Tensor& bias() const { return bias_; }
   // The whole weight with its adapter as a tensor [out, in] in the usual row order.
   [[nodiscard]] at::Tensor dense(at::ScalarType type) const;

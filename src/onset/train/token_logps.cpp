@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -97,30 +98,25 @@ class PlainHead {
     return weights.eq(weights[0]).all().item<bool>();
   }
 
-  [[nodiscard]] at::Tensor turned_head() const {
-    const at::Tensor turned = transposed(head_.stored());
-    const bool halves = type_ == ProductType::bf16 && cpu_has_bf16_products();
-    return halves ? turned.to(at::kBFloat16) : turned;
-  }
+  [[nodiscard]] InputGradients input_gradients() const { return {head_.multiplied(), type_}; }
 
-  void add_gradients(const at::Tensor& dlogits, const at::Tensor& rows, const at::Tensor& turned,
+  void add_gradients(const at::Tensor& dlogits, const at::Tensor& rows, const InputGradients& back,
                      std::int64_t first, bool trained, Gradients& sums) const {
-    sums.normed.narrow(0, first, rows.size(0)).copy_(multiply_as(dlogits, turned, type_));
+    sums.normed.narrow(0, first, rows.size(0)).copy_(back(dlogits));
     if (!trained) return;
-    at::Tensor part = weight_gradient(dlogits, rows, type_);
     if (sums.head.defined()) {
-      sums.head.add_(part);
+      add_weight_gradient(dlogits, rows, type_, sums.head);
     } else {
-      sums.head = std::move(part);
+      sums.head = weight_gradient(dlogits, rows, type_);
     }
   }
 
   at::Tensor forward(const at::Tensor& normed, std::int64_t* correct, bool ahead, bool trained,
                      Gradients& unit) const {
     at::Tensor values = at::empty({normed.size(0)}, normed.options());
-    at::Tensor turned;
+    std::optional<InputGradients> back;
     if (ahead) {
-      turned = turned_head();
+      back = input_gradients();
       unit.normed = at::empty_like(normed);
     }
     for_parts(normed.size(0), vocabulary_, [&](std::int64_t first, std::int64_t count) {
@@ -128,8 +124,8 @@ class PlainHead {
       at::Tensor logits = head_(rows);
       values.narrow(0, first, count)
           .copy_(take_logps(logits, targets_.narrow(0, first, count), temperature_, correct));
-      if (turned.defined()) {
-        add_gradients(logits.mul_(-1.0 / temperature_), rows, turned, first, trained, unit);
+      if (back) {
+        add_gradients(logits.mul_(-1.0 / temperature_), rows, *back, first, trained, unit);
       }
     });
     return values;
@@ -143,15 +139,14 @@ class PlainHead {
   [[nodiscard]] Gradients backward(const at::Tensor& normed, const at::Tensor& weights,
                                    bool trained) const {
     Gradients sums{.normed = at::empty_like(normed), .head = {}};
-    const at::Tensor turned = turned_head();
+    const InputGradients back = input_gradients();
     const at::Tensor scales = weights.mul(-1.0 / temperature_).unsqueeze(1);
     for_parts(normed.size(0), vocabulary_, [&](std::int64_t first, std::int64_t count) {
       const at::Tensor rows = normed.narrow(0, first, count);
       at::Tensor logits = head_(rows);
       static_cast<void>(
           take_logps(logits, targets_.narrow(0, first, count), temperature_, nullptr));
-      add_gradients(logits.mul_(scales.narrow(0, first, count)), rows, turned, first, trained,
-                    sums);
+      add_gradients(logits.mul_(scales.narrow(0, first, count)), rows, back, first, trained, sums);
     });
     return sums;
   }
