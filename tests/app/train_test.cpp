@@ -369,6 +369,17 @@ TEST(TrainVerb, LearnsFromRewardsOfItsOwnCompletions) {
   EXPECT_NE(failed.error.find("no reward today"), std::string::npos) << failed.error;
 }
 
+TEST(TrainVerb, WhatCannotFitIsRefusedAndNothingIsWritten) {
+  const TemporaryFolder folder;
+  const auto data = folder.write("rows.jsonl", id_rows(8));
+  const auto output = folder.path() / "run";
+  const Outcome run =
+      run_onset(sft_arguments(data, output, {"--per-device-train-batch-size", "1000000000"}));
+  EXPECT_EQ(run.code, 1) << run.error;
+  EXPECT_NE(run.error.find("set gradient_checkpointing"), std::string::npos) << run.error;
+  EXPECT_FALSE(fs::exists(output));
+}
+
 TEST(TrainVerb, WrongUseIsRefusedBeforeAnythingIsRead) {
   expect_refusal(run_onset({"train", "rlhf"}), 2, "knows no method");
   expect_refusal(run_onset({"train", "sft", model_path("llama")}), 2, "needs data to train on");

@@ -67,10 +67,21 @@ std::string MemoryPlan::text() const {
   return str_cat("Memory, estimated: ", memory_words(total()), " (", list, ").");
 }
 
+MemoryFacts memory_facts(const Checkpoint& checkpoint) {
+  MemoryFacts facts{.weights = parameter_count(checkpoint)};
+  for (const TensorInfo& tensor : checkpoint.tensors()) {
+    facts.stored_bytes += static_cast<std::int64_t>(tensor.bytes);
+    if (tensor.dtype == DType::bf16) facts.stored_as_bf16 += tensor.elements();
+  }
+  return facts;
+}
+
 MemoryPlan memory_plan(const TrainSettings& settings, const ModelConfig& config,
                        const MemoryFacts& facts) {
   const bool adapter = settings.lora.use_peft;
-  const std::int64_t halves = settings.trainer.bf16 ? 2 * facts.weights : 0;
+  // Weights in bfloat16 are used where the file is mapped; those that are trained have masters.
+  const std::int64_t rounded = facts.weights - (adapter ? facts.stored_as_bf16 : 0);
+  const std::int64_t halves = settings.trainer.bf16 ? 2 * rounded : 0;
   const std::int64_t weights =
       (adapter ? facts.stored_bytes : float_bytes * facts.weights) + halves;
   const std::int64_t tokens = micro_batch_tokens(settings, facts.longest);

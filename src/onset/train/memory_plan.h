@@ -7,17 +7,22 @@
 #include <utility>
 #include <vector>
 
+#include "onset/checkpoint/checkpoint.h"
 #include "onset/model/config.h"
 #include "onset/train/settings.h"
 
 namespace onset {
 
 struct MemoryFacts {
-  std::int64_t weights = 0;       // of the model
-  std::int64_t trained = 0;       // of them, or of an adapter's own
-  std::int64_t stored_bytes = 0;  // of the weights in the file
-  std::int64_t longest = 0;       // tokens of the longest row, pair's sequence or prompt
+  std::int64_t weights = 0;         // of the model
+  std::int64_t trained = 0;         // of them, or of an adapter's own
+  std::int64_t stored_bytes = 0;    // of the weights in the file
+  std::int64_t stored_as_bf16 = 0;  // weights that the file holds in bfloat16
+  std::int64_t longest = 0;         // tokens of the longest row, pair's sequence or prompt
 };
+
+// The model's part of them: weights, stored_bytes, stored_as_bf16.
+[[nodiscard]] MemoryFacts memory_facts(const Checkpoint& checkpoint);
 
 struct MemoryPlan {
   std::vector<std::pair<std::string, std::int64_t>> parts;  // what, and bytes
@@ -29,7 +34,7 @@ struct MemoryPlan {
 
 // An estimate for one process; docs/train.md compares it with what was measured.
 //   weights       4 bytes each where all are trained (and 2 in bf16); with an adapter as stored
-//                 (and 2 in bf16)
+//                 (and 2 in bf16, unless the file holds them so)
 //   gradients and moments  4 + 8 bytes a trained weight
 //   activations   of the tokens of a micro-batch: a block keeps about 4 D + 4 H K + 4 G K + 3 F
 //                 numbers a token (F of the experts a token is sent to), or with

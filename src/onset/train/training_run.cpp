@@ -65,14 +65,6 @@ void refuse_another_run(const std::filesystem::path& output) {
                     "go on with it (resume_from_checkpoint = \"last\"), or give another folder");
 }
 
-std::int64_t stored_bytes(const Checkpoint& checkpoint) {
-  std::int64_t sum = 0;
-  for (const TensorInfo& tensor : checkpoint.tensors()) {
-    sum += static_cast<std::int64_t>(tensor.bytes);
-  }
-  return sum;
-}
-
 // What a run that goes on must have the same.
 OrderedJson identity_of(const TrainSettings& settings, const Model& model, std::int64_t steps,
                         const Ranks& ranks) {
@@ -165,22 +157,19 @@ void Run::warn_of_leaks() const {
 // and an adapter of no size.
 void Run::refuse_a_model_that_cannot_fit() const {
   const Checkpoint checkpoint = Checkpoint::open(model_path_);
-  const std::int64_t weights = parameter_count(checkpoint);
-  const MemoryPlan plan = memory_plan(settings_, read_config(checkpoint),
-                                      {.weights = weights,
-                                       .trained = settings_.lora.use_peft ? 0 : weights,
-                                       .stored_bytes = stored_bytes(checkpoint),
-                                       .longest = 1});
-  refuse_what_cannot_fit(plan, settings_, memory_);
+  MemoryFacts facts = memory_facts(checkpoint);
+  facts.trained = settings_.lora.use_peft ? 0 : facts.weights;
+  facts.longest = 1;
+  refuse_what_cannot_fit(memory_plan(settings_, read_config(checkpoint), facts), settings_,
+                         memory_);
 }
 
 void Run::plan_memory() const {
   const Model& model = trained_->model();
-  const MemoryPlan plan = memory_plan(settings_, model.config(),
-                                      {.weights = parameter_count(model.checkpoint()),
-                                       .trained = trained_->trained_count(),
-                                       .stored_bytes = stored_bytes(model.checkpoint()),
-                                       .longest = data_.longest});
+  MemoryFacts facts = memory_facts(model.checkpoint());
+  facts.trained = trained_->trained_count();
+  facts.longest = data_.longest;
+  const MemoryPlan plan = memory_plan(settings_, model.config(), facts);
   say(plan.text());
   refuse_what_cannot_fit(plan, settings_, memory_);
 }

@@ -1,0 +1,110 @@
+// The estimate of what a run needs, against sums made by hand.
+#include "onset/train/memory_plan.h"
+
+#include <gtest/gtest.h>
+
+#include "onset/base/error.h"
+#include "support/support.h"
+
+namespace onset::testing {
+namespace {
+
+constexpr std::int64_t million = 1000000;
+
+// One block of 64 numbers, 4 heads of 16, 2 for keys and values, an FFN of 128, 1,000 tokens.
+ModelConfig small_config() {
+  ModelConfig config;
+  config.hidden = 64;
+  config.heads = 4;
+  config.kv_heads = 2;
+  config.head_dim = 16;
+  config.ffn = 128;
+  config.vocabulary = 1000;
+  config.layers.resize(2);
+  return config;
+}
+
+std::int64_t part(const MemoryPlan& plan, const std::string& name) {
+  for (const auto& [what, bytes] : plan.parts) {
+    if (what == name) return bytes;
+  }
+  ADD_FAILURE() << "no part " << name;
+  return -1;
+}
+
+TrainSettings settings_of(bool lora, bool bf16) {
+  TrainSettings settings;
+  settings.lora.use_peft = lora;
+  settings.trainer.bf16 = bf16;
+  settings.trainer.per_device_train_batch_size = 3;
+  return settings;
+}
+
+TEST(MemoryPlan, CountsMastersGradientsAndMomentsOfAllWeights) {
+  const MemoryFacts facts{
+      .weights = 10 * million, .trained = 10 * million, .stored_bytes = 20 * million, .longest = 7};
+  const MemoryPlan plain = memory_plan(settings_of(false, false), small_config(), facts);
+  EXPECT_EQ(part(plain, "weights"), 40 * million);
+  EXPECT_EQ(part(plain, "gradients"), 40 * million);
+  EXPECT_EQ(part(plain, "moments"), 80 * million);
+  // 4 D + 4 heads + 4 kv heads + 3 F numbers, of 21 tokens and 2 blocks.
+  EXPECT_EQ(part(plain, "activations"), 4 * 21 * 2 * (256 + 256 + 128 + 384));
+  const MemoryPlan halves = memory_plan(settings_of(false, true), small_config(), facts);
+  EXPECT_EQ(part(halves, "weights"), 60 * million);
+  EXPECT_EQ(part(halves, "moments"), 80 * million);
+}
+
+TEST(MemoryPlan, AnAdapterLeavesTheModelAsItIsStored) {
+  MemoryFacts facts{
+      .weights = 10 * million, .trained = million, .stored_bytes = 6 * million, .longest = 7};
+  EXPECT_EQ(part(memory_plan(settings_of(true, false), small_config(), facts), "weights"),
+            10 * million);
+  // Rounded to bfloat16 beside what the file holds, unless that is what it holds.
+  EXPECT_EQ(part(memory_plan(settings_of(true, true), small_config(), facts), "weights"),
+            30 * million);
+  facts.stored_bytes = 20 * million;
+  facts.stored_as_bf16 = 10 * million;
+  EXPECT_EQ(part(memory_plan(settings_of(true, true), small_config(), facts), "weights"),
+            24 * million);
+}
+
+TEST(MemoryPlan, RecomputedBlocksKeepTheirInputs) {
+  TrainSettings settings = settings_of(true, false);
+  settings.trainer.gradient_checkpointing = true;
+  const MemoryPlan plan = memory_plan(settings, small_config(), {.longest = 7});
+  EXPECT_EQ(part(plan, "activations"), 4 * 21 * (2 * 64 + 1024));
+}
+
+TEST(MemoryPlan, WhatCannotFitIsRefusedWithTheSettingThatWould) {
+  TrainSettings settings = settings_of(true, false);
+  settings.trainer.per_device_train_batch_size = 100000;
+  const auto refusal = [&](std::optional<std::int64_t> available) {
+    const MemoryPlan plan = memory_plan(settings, small_config(), {.longest = 1000});
+    return error_of([&] { refuse_what_cannot_fit(plan, settings, available); });
+  };
+  EXPECT_NE(refusal(1000 * million).find("set gradient_checkpointing"), std::string::npos);
+  settings.trainer.gradient_checkpointing = true;
+  EXPECT_NE(refusal(1000 * million).find("per_device_train_batch_size smaller"), std::string::npos);
+  settings.trainer.per_device_train_batch_size = 1;
+  const MemoryPlan plan = memory_plan(settings, small_config(), {.longest = 1000});
+  EXPECT_NO_THROW(refuse_what_cannot_fit(plan, settings, plan.total()));
+  EXPECT_NO_THROW(refuse_what_cannot_fit(plan, settings, std::nullopt));
+  EXPECT_THROW(refuse_what_cannot_fit(plan, settings, plan.total() - 1), Error);
+
+  TrainSettings full = settings_of(false, false);
+  const MemoryPlan whole =
+      memory_plan(full, small_config(), {.weights = 500 * million, .trained = 500 * million});
+  EXPECT_NE(
+      error_of([&] { refuse_what_cannot_fit(whole, full, 1000 * million); }).find("set use_peft"),
+      std::string::npos);
+}
+
+TEST(MemoryPlan, FactsAreThoseOfTheFile) {
+  const auto checkpoint = Checkpoint::open(data("training/llama_tiny"));
+  const MemoryFacts facts = memory_facts(checkpoint);
+  EXPECT_EQ(facts.stored_bytes, 4 * facts.weights);
+  EXPECT_EQ(facts.stored_as_bf16, 0);
+}
+
+}  // namespace
+}  // namespace onset::testing
