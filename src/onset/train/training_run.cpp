@@ -93,6 +93,7 @@ class Run {
   }
   void read_data();
   void warn_of_leaks() const;
+  void warn_of_an_unmasked_reference() const;
   void refuse_a_model_that_cannot_fit() const;
   void plan_memory() const;
   [[nodiscard]] WindowShape window() const;
@@ -151,6 +152,16 @@ void Run::warn_of_leaks() const {
   } else {
     say(report.text());
   }
+}
+
+void Run::warn_of_an_unmasked_reference() const {
+  const bool compares =
+      settings_.method == TrainMethod::dpo || settings_.method == TrainMethod::grpo;
+  if (!compares || !settings_.wemask.given() || reference_masked() || !ranks_.is_first()) return;
+  log_.warning(str_cat(
+      "reference_wemask = \"none\": the policy is masked and its reference is not, so that they ",
+      "differ before the first update",
+      settings_.method == TrainMethod::dpo ? ", and DPO's first loss is not ln 2" : ""));
 }
 
 // Before the weights are in memory, since they may be what does not fit: with the shortest data,
@@ -340,6 +351,7 @@ TrainingResult Run::go() {
   say(trained_->words());
   read_data();
   warn_of_leaks();
+  warn_of_an_unmasked_reference();
   plan_memory();
   make_objective();
   const std::int64_t steps = total_steps();
