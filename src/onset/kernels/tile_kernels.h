@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <span>
 
+#include "onset/kernels/tile_product.h"
+
 namespace onset::tiles {
 
 struct Source {
@@ -56,6 +58,8 @@ void multiply_bf16(const Product& product, float* out, std::int64_t out_stride);
 void multiply_turned_f32(const Product& product, float* out, std::int64_t out_stride, bool add);
 void multiply_turned_bf16(const Product& product, float* out, std::int64_t out_stride, bool add);
 
+void accumulate(const PlainProduct& all);
+
 // Attention of 32 lanes, each one query of one head, to keys of one head.
 struct Attention {
   float* rows = nullptr;          // the scaled queries [32, dim]; then the output [32, value_dim]
@@ -74,5 +78,31 @@ struct Attention {
 };
 
 void attend(const Attention& attention);
+
+// The gradients of that by the queries, keys and values.
+struct AttentionGradient {
+  const float* queries = nullptr;      // scaled [32, dim_stride], zeros past dim
+  const float* dout = nullptr;         // [32, value_stride], zeros past value_dim
+  float* packed = nullptr;             // scratch [the larger of dim and value_dim, 32]
+  float* weights = nullptr;            // scratch [key_count, 32]
+  float* changes = nullptr;            // scratch [key_count, 32]
+  float* sums = nullptr;               // scratch [dim, 32]
+  const float* keys = nullptr;         // [key_count, dim]
+  const float* turned_keys = nullptr;  // dim d of key j at turned_keys + d * turned_stride + j
+  std::int64_t turned_stride = 0;
+  const float* values = nullptr;  // [key_count, value_dim]
+  std::int64_t key_count = 0;
+  std::int64_t dim = 0;
+  std::int64_t value_dim = 0;
+  std::int64_t dim_stride = 0;  // multiples of 16
+  std::int64_t value_stride = 0;
+  float* dqueries = nullptr;                // written: of the scaled queries [32, dim]
+  float* dkeys = nullptr;                   // added to: [key_count, dim_stride]
+  float* dvalues = nullptr;                 // added to: [key_count, value_stride]
+  const std::int32_t* first_key = nullptr;  // as above
+  const std::int32_t* last_key = nullptr;
+};
+
+void attend_gradient(const AttentionGradient& attention);
 
 }  // namespace onset::tiles

@@ -99,6 +99,8 @@ void multiply_tiles_turned(const TileRows& x, const TileWeights& weights, float*
   });
 }
 
+void add_product(const PlainProduct& product) { tiles::accumulate(product); }
+
 void turn_for_tiles(TileType type, const MatrixPart& part, std::int64_t words, void* to) {
   type == TileType::bf16 ? tiles::turn_bf16(as_part(part), words, to)
                          : tiles::turn_f32(as_part(part), words, to);

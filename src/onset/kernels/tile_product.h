@@ -88,6 +88,22 @@ void multiply_tiles(const TileRows& x, const TileWeights& weights, float* out,
 void multiply_tiles_turned(const TileRows& x, const TileWeights& weights, float* out,
                            std::int64_t out_stride, bool add);
 
+// out[r, c] += sum_n weights[r, n] x[n, c], all float32 and row-major, read as they lie. One chain
+// of sums for each call: `words`, of n, should be few.
+struct PlainProduct {
+  const float* weights = nullptr;
+  std::int64_t weight_stride = 0;
+  std::int64_t count = 0;  // of r
+  const float* x = nullptr;
+  std::int64_t x_stride = 0;
+  std::int64_t words = 0;
+  std::int64_t columns = 0;  // of c
+  float* out = nullptr;
+  std::int64_t out_stride = 0;
+};
+
+void add_product(const PlainProduct& product);
+
 // What the weights of a product are made from. Words as in TileRows: a float32, or two bfloat16
 // of which the last may be a zero put behind an odd number.
 //

@@ -78,9 +78,11 @@ struct Strip {
   const std::uint32_t* weights = nullptr;
   std::int64_t stride = 0;  // words from a row to the next
   const float* x = nullptr;
+  std::int64_t x_stride = 0;  // values from a word of the lanes to the next
   std::int64_t words = 0;
-  float* sums = nullptr;  // [rows, 16 * vectors]
-  bool add = false;       // to what `sums` holds
+  float* sums = nullptr;  // 16 * vectors of each row
+  std::int64_t sums_stride = 0;
+  bool add = false;  // to what `sums` holds
 };
 
 // sums[r, lane] of `rows` weight rows and 16 * vectors lanes, all in registers.
@@ -108,7 +110,7 @@ void multiply_strip(const Strip& strip, Prefetch& prefetch) {
         sums[r][v] = add_product<type>(sums[r][v], weight + r * strip.stride, lanes[v]);
       }
     }
-    x += vectors * vector_lanes;
+    x += strip.x_stride;
     ++weight;
     _mm_prefetch(ahead, _MM_HINT_T1);
     ahead += ahead < prefetch.end ? line_bytes : 0;
@@ -118,7 +120,7 @@ void multiply_strip(const Strip& strip, Prefetch& prefetch) {
   for (int r = 0; r < rows; ++r) {
 #pragma GCC unroll 3
     for (int v = 0; v < vectors; ++v) {
-      float* at = strip.sums + (r * vectors + v) * vector_lanes;
+      float* at = strip.sums + r * strip.sums_stride + v * vector_lanes;
       _mm512_storeu_ps(at, strip.add ? _mm512_add_ps(_mm512_loadu_ps(at), sums[r][v]) : sums[r][v]);
     }
   }
@@ -186,8 +188,10 @@ void add_up(const Sums& all, Prefetch prefetch, const Output& output = {}) {
       const Strip strip{.weights = all.weights + row * all.stride + first,
                         .stride = all.stride,
                         .x = all.x + first * lanes,
+                        .x_stride = lanes,
                         .words = std::min(tile_depth, all.words - first),
                         .sums = all.sums + row * lanes,
+                        .sums_stride = lanes,
                         .add = first > 0};
       if (first == 0) expect_writes(output, row, rows);
       strip_kernel<type>(all.vectors, rows)(strip, prefetch);

@@ -2,13 +2,16 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <array>
 
 #include "onset/base/error.h"
 #include "onset/kernels/cached_attention.h"
+#include "onset/kernels/gradient.h"
 #include "onset/kernels/packed_attention.h"
 #include "onset/kernels/tile_product.h"
 #include "onset/model/attention.h"
 #include "onset/model/decoder_pass.h"
+#include "onset/model/recorded_attention.h"
 
 namespace onset {
 namespace {
@@ -246,17 +249,23 @@ at::Tensor Decoder::attend_together(const Pass& pass, std::int64_t layer,
                                     const HeadStates& states) const {
   const bool looked_into =
       pass.wants(SiteKind::attn_scores, layer) || pass.wants(SiteKind::attn_probs, layer);
-  if (pass.sequences.size() < 2 || looked_into || config_.has_latent_attention() ||
-      config_.attention_softcap > 0 || states.q.scalar_type() != at::kFloat ||
-      !has_tiles(TileType::f32)) {
+  if (looked_into || config_.has_latent_attention() || config_.attention_softcap > 0 ||
+      states.q.scalar_type() != at::kFloat || !has_tiles(TileType::f32)) {
     return {};
   }
-  const auto differentiable = [](const at::Tensor& t) { return t.requires_grad(); };
-  if (differentiable(states.q) || differentiable(states.k) || differentiable(states.v)) return {};
   if (std::any_of(pass.batch.begin(), pass.batch.end(),
                   [](const SequenceInput& given) { return given.cache != nullptr; })) {
     return {};
   }
+  if (records_gradient(std::array{states.q, states.k, states.v})) {
+    if (std::any_of(pass.batch.begin(), pass.batch.end(), stands_behind)) return {};
+    std::vector<AttendedRows> rows;
+    for (const SequenceRows& own : pass.sequences) rows.push_back({own.row, own.count});
+    return recorded_attention({.q = states.q, .k = states.k, .v = states.v}, rows,
+                              config_.attention_scale,
+                              config_.layers[static_cast<std::size_t>(layer)].sliding_window);
+  }
+  if (pass.sequences.size() < 2) return {};
   const at::Tensor keys = states.k.contiguous();
   const at::Tensor values = states.v.contiguous();
   const auto segment_of = [](const at::Tensor& k, const at::Tensor& v, int positions, int groups) {

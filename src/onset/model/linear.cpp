@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "onset/kernels/gradient.h"
+#include "onset/kernels/low_rank.h"
 #include "onset/kernels/product_gradients.h"
 
 namespace onset {
@@ -22,11 +23,27 @@ at::Tensor dropped(const at::Tensor& x, const LowRankAdapter& adapter) {
   return x.mul(at::empty_like(x).bernoulli_(kept, generator).div_(kept));
 }
 
-at::Tensor low_rank_product(const at::Tensor& x, const LowRankAdapter& adapter) {
-  const bool drops = adapter.dropout > 0 && adapter.dropping && adapter.dropping->training;
-  const at::Tensor input = drops ? dropped(x, adapter) : x;
-  return at::linear(at::linear(input, adapter.down), adapter.up).mul(adapter.scale);
+bool drops(const LowRankAdapter& adapter) {
+  return adapter.dropout > 0 && adapter.dropping && adapter.dropping->training;
 }
+
+// By libtorch's own operations, for any type and device.
+at::Tensor low_rank_product(const at::Tensor& x, const LowRankAdapter& adapter) {
+  return at::linear(at::linear(x, adapter.down), adapter.up).mul(adapter.scale);
+}
+
+bool suits_low_rank_kernels(const LowRankAdapter& adapter) {
+  const auto suits = [](const at::Tensor& t) {
+    return t.scalar_type() == at::kFloat && t.is_cpu();
+  };
+  return suits(adapter.down) && suits(adapter.up);
+}
+
+// What an adapter's backward pass needs beside its tensors.
+struct LowRankStep {
+  at::Tensor hidden;  // x A^T, filled by the forward pass
+  double scale = 1.0;
+};
 
 // What the adapter adds to the rows of the weight that `up` [n, r] belongs to: [n, in].
 at::Tensor change_of(const LowRankAdapter& adapter, const at::Tensor& up) {
@@ -37,6 +54,12 @@ at::Tensor change_of(const LowRankAdapter& adapter, const at::Tensor& up) {
 at::Tensor unpermute_features(const at::Tensor& features, std::int64_t head_dim) {
   const std::int64_t n = features.size(0);
   return features.view({n, -1, head_dim / 2, 2}).transpose(2, 3).reshape({n, -1});
+}
+
+// And back.
+at::Tensor permute_features(const at::Tensor& features, std::int64_t head_dim) {
+  const std::int64_t n = features.size(0);
+  return features.reshape({n, -1, 2, head_dim / 2}).transpose(2, 3).reshape({n, -1});
 }
 
 }  // namespace
@@ -71,31 +94,83 @@ at::Tensor Linear::product(const at::Tensor& x) const {
   return multiply(x, stored_);
 }
 
-at::Tensor Linear::recorded_product(const at::Tensor& x) const {
-  if (compute_ == Compute::f64) return at::linear(x, converted());
+at::Tensor Linear::ordered_product(const at::Tensor& x) const {
+  at::Tensor out = product(x);
+  return permuted_head_dim_ > 0 ? unpermute_features(out, permuted_head_dim_) : out;
+}
+
+at::Tensor Linear::adapted_product(const at::Tensor& x, const at::Tensor& adapted,
+                                   at::Tensor* hidden) const {
+  at::Tensor out = ordered_product(x);
+  if (!adapted.defined()) return out;
+  const at::Tensor h = to_low_rank(adapted, adapter_->down);
+  add_from_low_rank(h, adapter_->up, adapter_->scale, out);
+  if (hidden != nullptr) *hidden = h;
+  return out;
+}
+
+at::Tensor Linear::recorded_product(const at::Tensor& x, const at::Tensor& adapted) const {
   const ProductType type = compute_ == Compute::bf16 ? ProductType::bf16 : ProductType::f32;
   const bool trained = records_gradient(parameter_);
+  // The inputs: x, then what there is of the weight, and of the adapter's three.
   std::vector<at::Tensor> inputs{x};
+  std::vector<at::Tensor> saved{trained ? x : at::Tensor()};
   if (trained) inputs.push_back(parameter_);
+  std::shared_ptr<LowRankStep> step;
+  if (adapted.defined()) {
+    step = std::make_shared<LowRankStep>(LowRankStep{.hidden = {}, .scale = adapter_->scale});
+    inputs.insert(inputs.end(), {adapted, adapter_->down, adapter_->up});
+    saved.insert(saved.end(), {adapted, adapter_->down, adapter_->up});
+  }
+  // Where the adapter takes x itself, its share of the gradient is added to that of the product.
+  const bool shared = adapted.is_same(x);
   return with_gradient(
-      inputs, trained ? std::vector<at::Tensor>{x} : std::vector<at::Tensor>{},
-      {.forward = [&] { return product(x); },
+      inputs, saved,
+      {.forward = [&] { return adapted_product(x, adapted, step ? &step->hidden : nullptr); },
        .backward =
-           [weight = multiplied(), kept = resident_, type, trained](const GradientCall& call) {
-             const at::Tensor& dy = call.output_gradient;
+           [weight = multiplied(), kept = resident_, permuted = permuted_head_dim_, type, trained,
+            step, shared](const GradientCall& call) {
+             const at::Tensor dy = call.output_gradient.contiguous();
+             const at::Tensor stored_dy = permuted > 0 ? permute_features(dy, permuted) : dy;
              std::vector<at::Tensor> gradients(1);
-             if (call.wanted(0)) gradients[0] = input_gradient(dy, weight, type);
-             if (trained) gradients.push_back(weight_gradient(dy, call.saved.front(), type));
+             if (call.wanted(0)) gradients[0] = input_gradient(stored_dy, weight, type);
+             if (trained) {
+               gradients.push_back(weight_gradient(stored_dy, call.saved.front(), type));
+             }
+             if (!step) return gradients;
+             const std::size_t first = gradients.size();
+             const at::Tensor& input = call.saved[1];
+             const at::Tensor& down = call.saved[2];
+             const at::Tensor& up = call.saved[3];
+             gradients.resize(first + 3);
+             const at::Tensor dh = low_rank_gradient(dy, up, step->scale);
+             if (shared) {
+               if (call.wanted(0)) add_input_gradient(dh, down, gradients[0]);
+             } else if (call.wanted(first)) {
+               gradients[first] = at::zeros_like(input);
+               add_input_gradient(dh, down, gradients[first]);
+             }
+             if (call.wanted(first + 1)) gradients[first + 1] = narrow_weight_gradient(dh, input);
+             if (call.wanted(first + 2)) {
+               gradients[first + 2] = narrow_weight_gradient(step->hidden.mul(step->scale), dy).t();
+             }
              return gradients;
            }});
 }
 
 at::Tensor Linear::operator()(const at::Tensor& x) const {
-  const bool records = records_gradient(x) || records_gradient(parameter_);
-  at::Tensor out = records ? recorded_product(x) : product(x);
-  if (bias_.defined()) out = out.add(bias_);
-  if (permuted_head_dim_ > 0) out = unpermute_features(out, permuted_head_dim_);
-  return adapter_ ? out.add(low_rank_product(x, *adapter_)) : out;
+  const bool by_kernels = adapter_ && compute_ != Compute::f64 && suits_low_rank_kernels(*adapter_);
+  const auto adapted = [&] { return drops(*adapter_) ? dropped(x, *adapter_) : x; };
+  const at::Tensor input = by_kernels ? adapted() : at::Tensor();
+  const bool records = compute_ != Compute::f64 && (records_gradient(x) || trains());
+  at::Tensor out = records ? recorded_product(x, input) : adapted_product(x, input, nullptr);
+  if (bias_.defined()) out = out.add(ordered_bias());
+  return adapter_ && !by_kernels ? out.add(low_rank_product(adapted(), *adapter_)) : out;
+}
+
+at::Tensor Linear::ordered_bias() const {
+  if (permuted_head_dim_ == 0) return bias_;
+  return unpermute_features(bias_.unsqueeze(0), permuted_head_dim_).squeeze(0);
 }
 
 void Linear::set_parameter(at::Tensor weight) {
@@ -147,10 +222,7 @@ at::Tensor Linear::dense(at::ScalarType type) const {
   return adapter_ ? weight.add(change_of(*adapter_, adapter_->up).to(type)) : weight;
 }
 
-at::Tensor Linear::dense_bias() const {
-  if (!bias_.defined() || permuted_head_dim_ == 0) return bias_.defined() ? bias_.detach() : bias_;
-  return unpermute_features(bias_.detach().unsqueeze(0), permuted_head_dim_).squeeze(0);
-}
+at::Tensor Linear::dense_bias() const { return bias_.defined() ? ordered_bias().detach() : bias_; }
 
 at::Tensor Linear::dense_row(std::int64_t row, at::ScalarType type) const {
   if (permuted_head_dim_ != 0) throw std::logic_error("Linear::dense_row: of permuted rows");

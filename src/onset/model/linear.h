@@ -87,7 +87,15 @@ class Linear {
 
  private:
   [[nodiscard]] at::Tensor product(const at::Tensor& x) const;
-  [[nodiscard]] at::Tensor recorded_product(const at::Tensor& x) const;
+  // The same with the outputs in the usual order.
+  [[nodiscard]] at::Tensor ordered_product(const at::Tensor& x) const;
+  // And with the adapter's change of `adapted`, x or what dropout left of it; undefined: without.
+  // `hidden`: where A `adapted` is left.
+  [[nodiscard]] at::Tensor adapted_product(const at::Tensor& x, const at::Tensor& adapted,
+                                           at::Tensor* hidden) const;
+  // The same, recorded.
+  [[nodiscard]] at::Tensor recorded_product(const at::Tensor& x, const at::Tensor& adapted) const;
+  [[nodiscard]] at::Tensor ordered_bias() const;
   [[nodiscard]] at::Tensor converted() const;
 
   StoredMatrix stored_;
