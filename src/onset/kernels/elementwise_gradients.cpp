@@ -8,6 +8,9 @@
 #include <span>
 #include <vector>
 
+#include "onset/kernels/tile_product.h"
+#include "onset/kernels/vector_kernels.h"
+
 namespace onset {
 namespace {
 
@@ -84,6 +87,14 @@ GatedGradients silu_gated_gradients(const at::Tensor& dy, const at::Tensor& gate
   const float* up_data = up.const_data_ptr<float>();
   float* dgate = result.gate.mutable_data_ptr<float>();
   float* dup = result.up.mutable_data_ptr<float>();
+  if (has_tiles(TileType::f32)) {
+    const vectors::GatedArrays arrays{
+        .dy = dy_data, .gate = gate_data, .up = up_data, .dgate = dgate, .dup = dup};
+    at::parallel_for(0, gate.numel(), grain, [&](std::int64_t begin, std::int64_t end) {
+      vectors::silu_gated_gradients(arrays, begin, end);
+    });
+    return result;
+  }
   // silu'(g) = s (1 + g (1 - s)) with s = sigmoid(g).
   at::parallel_for(0, gate.numel(), grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {

@@ -11,7 +11,7 @@ namespace onset {
 
 // Rows of that many bytes in a panel: as many panels to each thread, as far as the rows go.
 [[nodiscard]] inline std::int64_t panel_rows(std::int64_t all_rows, std::int64_t row_bytes) {
-  constexpr std::int64_t panel_bytes = 512 * 1024;
+  constexpr std::int64_t panel_bytes = std::int64_t{512} << 10;
   constexpr std::int64_t fewest = 16;
   constexpr std::int64_t most = 128;
   const auto up = [](std::int64_t value, std::int64_t step) {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "onset/kernels/gradient.h"
+#include "onset/kernels/log_probabilities.h"
 #include "onset/kernels/product_gradients.h"
 #include "onset/model/decoder.h"
 #include "onset/model/layers.h"
@@ -31,19 +32,12 @@ void for_parts(std::int64_t rows, std::int64_t vocabulary, const Visit& visit) {
   }
 }
 
-// The log-probabilities of targets [n, 1]; leaves softmax minus one-hot in `logits` [n, V]: what
-// -dlogp / dlogits is, times the temperature.
-at::Tensor take_logps(at::Tensor& logits, const at::Tensor& targets, double temperature,
-                      std::int64_t* correct) {
+// Of targets [n, 1]; leaves in `logits` [n, V] what their sum, weighted by -factors [n], has as
+// gradient.
+LogProbabilities take_logps(at::Tensor& logits, const at::Tensor& targets, double temperature,
+                            const at::Tensor& factors) {
   if (temperature != 1.0) logits.div_(temperature);
-  const at::Tensor largest = logits.amax(1, /*keepdim=*/true);
-  const at::Tensor own = logits.gather(1, targets);
-  if (correct != nullptr) *correct += own.ge(largest).sum().item<std::int64_t>();
-  logits.sub_(largest).exp_();
-  const at::Tensor sum = logits.sum(1, /*keepdim=*/true);
-  logits.div_(sum);
-  logits.scatter_add_(1, targets, at::full_like(own, -1.0));
-  return own.sub(largest).sub_(sum.log()).squeeze(1);
+  return take_log_probabilities(logits, targets, factors.div(temperature));
 }
 
 // The head of a model in float32 or bfloat16, without adapter, bias or cap: its gradients by our
@@ -122,11 +116,11 @@ class PlainHead {
     for_parts(normed.size(0), vocabulary_, [&](std::int64_t first, std::int64_t count) {
       const at::Tensor rows = normed.narrow(0, first, count);
       at::Tensor logits = head_(rows);
-      values.narrow(0, first, count)
-          .copy_(take_logps(logits, targets_.narrow(0, first, count), temperature_, correct));
-      if (back) {
-        add_gradients(logits.mul_(-1.0 / temperature_), rows, *back, first, trained, unit);
-      }
+      const LogProbabilities found = take_logps(logits, targets_.narrow(0, first, count),
+                                                temperature_, at::full({count}, -1.0F));
+      values.narrow(0, first, count).copy_(found.values);
+      *correct += found.correct;
+      if (back) add_gradients(logits, rows, *back, first, trained, unit);
     });
     return values;
   }
@@ -140,13 +134,12 @@ class PlainHead {
                                    bool trained) const {
     Gradients sums{.normed = at::empty_like(normed), .head = {}};
     const InputGradients back = input_gradients();
-    const at::Tensor scales = weights.mul(-1.0 / temperature_).unsqueeze(1);
     for_parts(normed.size(0), vocabulary_, [&](std::int64_t first, std::int64_t count) {
       const at::Tensor rows = normed.narrow(0, first, count);
       at::Tensor logits = head_(rows);
-      static_cast<void>(
-          take_logps(logits, targets_.narrow(0, first, count), temperature_, nullptr));
-      add_gradients(logits.mul_(scales.narrow(0, first, count)), rows, back, first, trained, sums);
+      static_cast<void>(take_logps(logits, targets_.narrow(0, first, count), temperature_,
+                                   weights.narrow(0, first, count).neg()));
+      add_gradients(logits, rows, back, first, trained, sums);
     });
     return sums;
   }

@@ -1,0 +1,31 @@
+// Element-wise kernels compiled for AVX-512; to be called only where has_tiles(TileType::f32).
+// Torch-free.
+#pragma once
+
+#include <cstdint>
+
+namespace onset::vectors {
+
+// A row of numbers whose soft maximum is taken.
+struct SoftRow {
+  float largest = 0;
+  double sum = 0;  // of exp(number - largest)
+};
+
+// Makes each number of the row exp(number - largest). A NaN stays one, and makes the sum one.
+[[nodiscard]] SoftRow soften_row(float* row, std::int64_t count);
+void scale_row(float* row, std::int64_t count, float factor);
+
+// Of silu(gate) * up, whose gradient is dy: silu'(g) = s (1 + g (1 - s)) with s = sigmoid(g).
+struct GatedArrays {
+  const float* dy = nullptr;
+  const float* gate = nullptr;
+  const float* up = nullptr;
+  float* dgate = nullptr;
+  float* dup = nullptr;
+};
+
+// Of the elements [begin, end).
+void silu_gated_gradients(const GatedArrays& arrays, std::int64_t begin, std::int64_t end);
+
+}  // namespace onset::vectors

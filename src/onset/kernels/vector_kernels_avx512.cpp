@@ -1,0 +1,73 @@
+#include "onset/kernels/vector_kernels.h"
+
+#include "onset/kernels/tile_softmax_avx512.h"
+
+namespace onset::vectors {
+namespace {
+
+using tiles::exp_of;
+using tiles::first_lanes;
+using tiles::vector_lanes;
+
+// Terms of each lane that are added in float32 before they join a sum in float64.
+constexpr std::int64_t chain = 64 * vector_lanes;
+
+// A NaN in any number makes it NaN.
+float largest_of(const float* row, std::int64_t count) {
+  const __m512 lowest = _mm512_set1_ps(-std::numeric_limits<float>::infinity());
+  __m512 largest = lowest;
+  for (std::int64_t i = 0; i < count; i += vector_lanes) {
+    largest = _mm512_max_ps(largest, _mm512_mask_loadu_ps(lowest, first_lanes(count - i), row + i));
+  }
+  return _mm512_reduce_max_ps(largest);
+}
+
+}  // namespace
+
+SoftRow soften_row(float* row, std::int64_t count) {
+  const SoftRow found{.largest = largest_of(row, count)};
+  const __m512 largest = _mm512_set1_ps(found.largest);
+  double sum = 0;
+  for (std::int64_t begin = 0; begin < count; begin += chain) {
+    const std::int64_t end = std::min(begin + chain, count);
+    __m512 part = _mm512_setzero_ps();
+    for (std::int64_t i = begin; i < end; i += vector_lanes) {
+      const __mmask16 some = first_lanes(end - i);
+      const __m512 distance = _mm512_sub_ps(_mm512_maskz_loadu_ps(some, row + i), largest);
+      const __mmask16 nan = _mm512_cmp_ps_mask(distance, distance, _CMP_UNORD_Q);
+      const __m512 weight = _mm512_mask_mov_ps(exp_of(distance), nan, distance);
+      _mm512_mask_storeu_ps(row + i, some, weight);
+      part = _mm512_mask_add_ps(part, some, part, weight);
+    }
+    sum += static_cast<double>(_mm512_reduce_add_ps(part));
+  }
+  return {.largest = found.largest, .sum = sum};
+}
+
+void scale_row(float* row, std::int64_t count, float factor) {
+  const __m512 all = _mm512_set1_ps(factor);
+  for (std::int64_t i = 0; i < count; i += vector_lanes) {
+    const __mmask16 some = first_lanes(count - i);
+    _mm512_mask_storeu_ps(row + i, some, _mm512_mul_ps(_mm512_maskz_loadu_ps(some, row + i), all));
+  }
+}
+
+void silu_gated_gradients(const GatedArrays& arrays, std::int64_t begin, std::int64_t end) {
+  const __m512 one = _mm512_set1_ps(1.0F);
+  for (std::int64_t i = begin; i < end; i += vector_lanes) {
+    const __mmask16 some = first_lanes(end - i);
+    const __m512 g = _mm512_maskz_loadu_ps(some, arrays.gate + i);
+    const __m512 dy = _mm512_maskz_loadu_ps(some, arrays.dy + i);
+    const __m512 up = _mm512_maskz_loadu_ps(some, arrays.up + i);
+    // By exp(-|g|), which cannot overflow: 1 / (1 + e) or e / (1 + e).
+    const __m512 e = exp_of(_mm512_sub_ps(_mm512_setzero_ps(), _mm512_abs_ps(g)));
+    const __mmask16 negative = _mm512_cmp_ps_mask(g, _mm512_setzero_ps(), _CMP_LT_OQ);
+    const __m512 s = _mm512_div_ps(_mm512_mask_mov_ps(one, negative, e), _mm512_add_ps(one, e));
+    const __m512 slope = _mm512_fmadd_ps(g, _mm512_sub_ps(one, s), one);  // 1 + g (1 - s)
+    const __m512 dy_s = _mm512_mul_ps(dy, s);
+    _mm512_mask_storeu_ps(arrays.dup + i, some, _mm512_mul_ps(dy_s, g));
+    _mm512_mask_storeu_ps(arrays.dgate + i, some, _mm512_mul_ps(_mm512_mul_ps(dy_s, up), slope));
+  }
+}
+
+}  // namespace onset::vectors
