@@ -1,4 +1,5 @@
-# onset_find_torch(dir): defines onset::torch, the wheel's torch_cpu and c10 as system headers.
+# onset_find_torch(dir): defines onset::torch, the wheel's torch_cpu and c10 as system headers; with
+# ONSET_CUDA also its torch_cuda and c10_cuda.
 # Shared by our build and by the package that `cmake --install` exports.
 
 function(onset_find_torch dir)
@@ -14,6 +15,14 @@ function(onset_find_torch dir)
   # beside torch. The folder's name carries the CUDA version.
   file(GLOB cuda_libs LIST_DIRECTORIES true "${torch}/../nvidia/cu*/lib"
     "${torch}/../nvidia/cuda_runtime/lib" "${torch}/../nvidia/cuda_cupti/lib")
+  if(ONSET_CUDA)
+    file(GLOB cublas "${torch}/../nvidia/*/lib/libcublas.so.*")
+    if(NOT EXISTS "${torch}/lib/libtorch_cuda.so" OR NOT cublas)
+      message(FATAL_ERROR "ONSET_CUDA is on, and libtorch's CUDA libraries are not at ${torch}: run "
+        "ONSET_CUDA=1 scripts/setup, or set ONSET_TORCH_DIR to a torch package that has them")
+    endif()
+    file(GLOB cuda_libs LIST_DIRECTORIES true "${torch}/../nvidia/*/lib")
+  endif()
   add_library(onset::torch INTERFACE IMPORTED GLOBAL)
   set_target_properties(onset::torch PROPERTIES
     INTERFACE_INCLUDE_DIRECTORIES "${torch}/include;${torch}/include/torch/csrc/api/include"

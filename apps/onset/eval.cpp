@@ -34,14 +34,13 @@ int list_tasks(const TaskLibrary& library, const EvalVerbOptions& options) {
 std::string header_text(const std::string& path, const Model& model, const EvalVerbOptions& options,
                         const std::optional<MaskSpec>& mask, const std::optional<ChatFormat>& chat,
                         const TextStyle& style) {
-  std::string text =
-      "model  " +
-      wrap(str_cat(printable(path, style.utf8), ": ", model.config().architecture, ", ",
-                   model.config().layers.size(), " layers, computed in ",
-                   compute_name(options.compute.compute), adapter_words(model.adaptation()),
-                   chat ? str_cat(", chat format ", chat->name) : std::string()),
-           80, 7) +
-      "\n";
+  std::string text = "model  " +
+                     wrap(str_cat(printable(path, style.utf8), ": ", model.config().architecture,
+                                  ", ", model.config().layers.size(), " layers, computed in ",
+                                  compute_words(options.compute), adapter_words(model.adaptation()),
+                                  chat ? str_cat(", chat format ", chat->name) : std::string()),
+                          80, 7) +
+                     "\n";
   text += "mask   " + wrap(mask ? mask_words(*mask) : "none", 80, 7) + "\n\n";
   return text;
 }

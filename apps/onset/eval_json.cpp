@@ -95,7 +95,7 @@ OrderedJson results_config(const TaskOptions& tasks, const ComputeOptions& compu
   return {{"model", "onset"},
           {"model_args", str_cat("pretrained=", valid_utf8(path), ",dtype=", dtype)},
           {"model_dtype", dtype},
-          {"device", "cpu"},
+          {"device", device_name(compute.device)},
           {"limit", count_or_null(tasks.limit)},
           {"sample", count_or_null(tasks.sample)},
           {"random_seed", compute.seed},

@@ -199,11 +199,10 @@ std::string summary(const Work& work, const GeneratorCounts& counts, double seco
   const double rate = static_cast<double>(counts.generated_tokens) / std::max(seconds, 1e-9);
   auto sampling = options.sampling.sampling;
   sampling.seed = static_cast<std::uint64_t>(options.compute.seed);
-  std::string text =
-      str_cat(counted(counts.prompt_tokens, "prompt token"), ", ",
-              counted(counts.generated_tokens, "token"), " generated in ", human_seconds(seconds),
-              " (", fixed(rate, 1), " tokens/s, ", compute_name(options.compute.compute), "); ",
-              sampling_words(sampling));
+  std::string text = str_cat(counted(counts.prompt_tokens, "prompt token"), ", ",
+                             counted(counts.generated_tokens, "token"), " generated in ",
+                             human_seconds(seconds), " (", fixed(rate, 1), " tokens/s, ",
+                             compute_words(options.compute), "); ", sampling_words(sampling));
   if (work.masks.back() != nullptr) {
     text += str_cat("; mask ", mask_identity(work.masks.back().get())["id"].get<std::string>());
   }

@@ -68,6 +68,10 @@ void ComputeOptions::declare(CommandLine& line, const std::string& seed_help) {
   line.choice(compute, "--compute", compute_names(),
               "number format of the products; the residual stream stays float32 or wider",
               refuse_float16);
+  line.add_value("--device",
+                 {"", "NAME", "where it is computed: cpu, cuda or cuda:N (docs/device.md)",
+                  device_name(device)},
+                 false, [this](const std::string& name) { device = parse_device(name); });
   line.path(adapter, "--adapter", "DIR",
             "put a LoRA adapter in PEFT's layout on the model (docs/adapters.md)");
   declare_threads(line, threads);
@@ -93,10 +97,16 @@ void refuse_empty_path(const std::string& path) {
 
 void add_compute(OrderedJson& run, const ComputeOptions& options) {
   run["threads"] = options.thread_count();
+  run["device"] = device_name(options.device);
   run["compute"] = compute_name(options.compute);
   run["seed"] = options.seed;
   // One pass over a model keeps nothing: each layer's pages are read when it runs, then dropped.
   run["weights"] = options.residency == Residency::resident ? "resident" : "streamed";
+}
+
+std::string compute_words(const ComputeOptions& options) {
+  const bool cpu = options.device.kind == DeviceKind::cpu;
+  return str_cat(compute_name(options.compute), cpu ? "" : " on " + device_name(options.device));
 }
 
 void add_adapter_path(OrderedJson& run, const ComputeOptions& options) {
@@ -105,7 +115,9 @@ void add_adapter_path(OrderedJson& run, const ComputeOptions& options) {
 }
 
 Model open_model(const std::string& path, const ComputeOptions& options, const Log& log) {
-  auto model = Model::open(path, {.compute = options.compute, .residency = options.residency}, log);
+  auto model = Model::open(
+      path, {.compute = options.compute, .residency = options.residency, .device = options.device},
+      log);
   if (!options.adapter.empty()) adapt(model, options.adapter, log);
   return model;
 }

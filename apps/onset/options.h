@@ -32,6 +32,7 @@ struct PromptOptions {
 // How a model is computed.
 struct ComputeOptions {
   Compute compute = Compute::f32;
+  Device device = {};
   std::int64_t threads = 0;  // 0: available_cores()
   std::int64_t seed = 0;
   std::string adapter;                        // a folder; empty: none
@@ -44,10 +45,13 @@ struct ComputeOptions {
   void add_to(InputPaths& inputs) const;
 };
 
-// threads, compute, seed and how weights are read into a `run` object.
+// threads, device, compute, seed and how weights are read into a `run` object.
 void add_compute(OrderedJson& run, const ComputeOptions& options);
 // `run.paths.adapter`: the adapter's folder, null without one.
 void add_adapter_path(OrderedJson& run, const ComputeOptions& options);
+
+// "f32", or "f32 on cuda:0".
+[[nodiscard]] std::string compute_words(const ComputeOptions& options);
 
 // The model as the options say it is computed, with its adapter.
 [[nodiscard]] Model open_model(const std::string& path, const ComputeOptions& options,

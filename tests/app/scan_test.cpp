@@ -182,7 +182,7 @@ TEST(Scan, VolatileThingsStandUnderRunOnly) {
   auto first = run_onset(call).json();
   auto second = run_onset(call).json();
   for (const auto* key : {"version", "command", "started", "seconds", "peak_memory_bytes",
-                          "threads", "compute", "seed", "paths"}) {
+                          "threads", "device", "compute", "seed", "paths"}) {
     EXPECT_TRUE(first["run"].contains(key)) << key;
   }
   EXPECT_EQ(first["run"]["compute"], "f32");

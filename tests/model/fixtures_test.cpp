@@ -8,6 +8,7 @@
 #include "onset/model/decoder.h"
 #include "support/support.h"
 #include "support/tensors.h"
+#include "support/test_devices.h"
 
 namespace onset::testing {
 namespace {
@@ -28,10 +29,18 @@ struct Fixture {
   }
 };
 
+// The pass, with its logits on the CPU.
+ForwardResult forwarded(const Model& model, std::span<const SequenceInput> batch, LogitRows rows,
+                        const Hooks* hooks = nullptr) {
+  ForwardResult result = model.decoder().forward(batch, rows, hooks);
+  result.logits = result.logits.cpu();
+  return result;
+}
+
 ForwardResult run(const Model& model, const std::vector<std::int64_t>& ids,
                   const Hooks* hooks = nullptr) {
   const std::vector<SequenceInput> batch{{.ids = ids, .cache = nullptr}};
-  return model.decoder().forward(batch, LogitRows::all, hooks);
+  return forwarded(model, batch, LogitRows::all, hooks);
 }
 
 // Everything the pass shows at the sites asked for; attn_probs of the one sequence.
@@ -48,11 +57,11 @@ std::map<std::string, at::Tensor> run_sites(const Model& model,
   return seen;
 }
 
-class ModelFixture : public ::testing::TestWithParam<const char*> {
+class ModelFixture : public ::testing::TestWithParam<OnDevice<const char*>> {
  protected:
-  Fixture fixture_{GetParam()};
+  Fixture fixture_{GetParam().value};
   c10::InferenceMode inference_;
-  Model model_ = Model::open(fixture_.folder);
+  Model model_ = Model::open(fixture_.folder, {.device = GetParam().device});
 };
 
 TEST_P(ModelFixture, LogitsEqualTheReference) {
@@ -184,11 +193,11 @@ TEST_P(ModelFixture, PaddedRowsEqualTheReferenceAndTheirSoloRuns) {
   const at::Tensor ids = fixture_.tensors.get("input_ids.pad");
   const auto batch = sequences_of_padded(fixture_.tensors.ids("input_ids.pad"),
                                          fixture_.tensors.ids("attention_mask.pad"), ids.size(1));
-  const auto together = model_.decoder().forward(batch, LogitRows::last);
+  const auto together = forwarded(model_, batch, LogitRows::last);
   EXPECT_TRUE(close(together.logits, fixture_.tensors.get("logits.pad_last"),
                     fixture_.tolerance("logits")));
   for (std::size_t row = 0; row < batch.size(); ++row) {
-    const auto solo = model_.decoder().forward(std::span(batch).subspan(row, 1), LogitRows::last);
+    const auto solo = forwarded(model_, std::span(batch).subspan(row, 1), LogitRows::last);
     EXPECT_TRUE(close(together.logits[static_cast<std::int64_t>(row)], solo.logits[0],
                       {.atol = 1e-5, .rtol = 1e-5}));
   }
@@ -201,7 +210,7 @@ TEST_P(ModelFixture, GreedyDecodingWithACacheEqualsTheReference) {
   const at::Tensor logits = fixture_.tensors.get("greedy.logits.b");
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const std::vector<SequenceInput> batch{{.ids = next, .cache = &cache}};
-    const auto result = model_.decoder().forward(batch, LogitRows::last);
+    const auto result = forwarded(model_, batch, LogitRows::last);
     EXPECT_TRUE(
         close(result.logits[0], logits[static_cast<std::int64_t>(i)], fixture_.tolerance("logits")))
         << "step " << i;
@@ -222,7 +231,7 @@ TEST_P(ModelFixture, ChunkedPrefillEqualsWholePrefill) {
                    ids.begin() + static_cast<std::ptrdiff_t>(end)},
            .cache = &cache,
            .planned_length = static_cast<std::int64_t>(ids.size())}};
-      parts.push_back(model_.decoder().forward(batch, LogitRows::all).logits);
+      parts.push_back(forwarded(model_, batch, LogitRows::all).logits);
     }
     EXPECT_TRUE(
         close(at::cat(parts, 0), fixture_.tensors.get("logits.b"), fixture_.tolerance("logits")))
@@ -234,9 +243,10 @@ TEST_P(ModelFixture, Float64AndBfloat16ComputeAgreeWithFloat32) {
   const auto ids = fixture_.tensors.ids("input_ids.b");
   const at::Tensor expected = fixture_.tensors.get("logits.b").to(at::kDouble);
   for (const Residency residency : {Residency::streamed, Residency::resident}) {
-    const Model exact = Model::open(fixture_.folder, {Compute::f64, residency});
+    const Model exact = Model::open(fixture_.folder, {Compute::f64, residency, GetParam().device});
     EXPECT_TRUE(close(run(exact, ids).logits, expected, fixture_.tolerance("logits")));
-    const Model rounded = Model::open(fixture_.folder, {Compute::bf16, residency});
+    const Model rounded =
+        Model::open(fixture_.folder, {Compute::bf16, residency, GetParam().device});
     // Rounding may send a token to another expert, after which nothing is close: the routers get
     // the reference's logits.
     Hooks same_experts(model_.config().layer_count());
@@ -262,33 +272,38 @@ TEST_P(ModelFixture, TheOlderSpellingOfTheConfigurationIsTheSameModel) {
   std::filesystem::copy_file(older, folder.path() / "config.json");
   std::filesystem::copy_file(fixture_.folder / "model.safetensors",
                              folder.path() / "model.safetensors");
-  const auto result = run(Model::open(folder.path()), fixture_.tensors.ids("input_ids.b"));
+  const auto result = run(Model::open(folder.path(), {.device = GetParam().device}),
+                          fixture_.tensors.ids("input_ids.b"));
   EXPECT_TRUE(close(result.logits, fixture_.tensors.get("logits.b"), fixture_.tolerance("logits")));
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, ModelFixture,
-                         ::testing::Values("llama", "llama3", "mistral", "qwen2", "qwen3",
-                                           "llama_me", "qwen3_me", "mistral_me", "llama_gguf",
-                                           "phi3", "phi3_long", "gemma2", "gemma3", "olmo2",
-                                           "mixtral", "qwen2_moe", "qwen3_moe", "deepseek_v2",
-                                           "deepseek_v2_lite", "deepseek_v3"),
-                         [](const auto& parameter) { return std::string(parameter.param); });
+                         ::testing::ValuesIn(on_all_devices<const char*>(
+                             {"llama",      "llama3",      "mistral",          "qwen2",
+                              "qwen3",      "llama_me",    "qwen3_me",         "mistral_me",
+                              "llama_gguf", "phi3",        "phi3_long",        "gemma2",
+                              "gemma3",     "olmo2",       "mixtral",          "qwen2_moe",
+                              "qwen3_moe",  "deepseek_v2", "deepseek_v2_lite", "deepseek_v3"})),
+                         [](const auto& parameter) {
+                           return std::string(parameter.param.value) +
+                                  suffix_of(parameter.param.device);
+                         });
 
 struct GgufCase {
   const char* folder;
   const char* file;
 };
 
-class GgufFixture : public ::testing::TestWithParam<GgufCase> {};
+class GgufFixture : public ::testing::TestWithParam<OnDevice<GgufCase>> {};
 
 // A quantised file equals its dequantised weights; a float32 file the safetensors.
 TEST_P(GgufFixture, LogitsEqualTheReference) {
   const c10::InferenceMode inference;
-  const Fixture fixture(GetParam().folder);
-  const std::string file = GetParam().file;
-  const auto path = any_fixture(std::string("models/") + GetParam().folder + "/" + file);
+  const Fixture fixture(GetParam().value.folder);
+  const std::string file = GetParam().value.file;
+  const auto path = any_fixture(std::string("models/") + GetParam().value.folder + "/" + file);
   if (path.empty()) GTEST_SKIP() << file << " is not in the repository, nor beside it";
-  const Model model = Model::open(path);
+  const Model model = Model::open(path, {.device = GetParam().device});
   if (file == "f32.gguf") {
     const auto result = run(model, fixture.tensors.ids("input_ids.b"));
     EXPECT_TRUE(close(result.logits, fixture.tensors.get("logits.b"), fixture.tolerance("logits")));
@@ -303,21 +318,23 @@ TEST_P(GgufFixture, LogitsEqualTheReference) {
 
 INSTANTIATE_TEST_SUITE_P(
     Files, GgufFixture,
-    ::testing::Values(GgufCase{"llama", "f32.gguf"}, GgufCase{"llama3", "f32.gguf"},
-                      GgufCase{"llama_me", "f32.gguf"}, GgufCase{"qwen2", "f32.gguf"},
-                      GgufCase{"qwen2", "q8_0.gguf"}, GgufCase{"qwen3", "f32.gguf"},
-                      GgufCase{"llama_gguf", "f16.gguf"}, GgufCase{"llama_gguf", "bf16.gguf"},
-                      GgufCase{"llama_gguf", "q8_0.gguf"}, GgufCase{"llama_gguf", "q4_0.gguf"},
-                      GgufCase{"llama_gguf", "q4_1.gguf"}, GgufCase{"llama_gguf", "q5_0.gguf"},
-                      GgufCase{"llama_gguf", "q5_1.gguf"}, GgufCase{"llama_gguf", "kmix.gguf"},
-                      // scripts/make_mixture_gguf; deepseek_v3's has kv_b_proj as two stacks
-                      GgufCase{"mixtral", "f32.gguf"}, GgufCase{"qwen3_moe", "f32.gguf"},
-                      GgufCase{"deepseek_v2_lite", "f32.gguf"}, GgufCase{"deepseek_v3", "f32.gguf"},
-                      GgufCase{"qwen2_moe", "q8_0.gguf"}),
+    ::testing::ValuesIn(on_all_devices<GgufCase>(
+        {GgufCase{"llama", "f32.gguf"}, GgufCase{"llama3", "f32.gguf"},
+         GgufCase{"llama_me", "f32.gguf"}, GgufCase{"qwen2", "f32.gguf"},
+         GgufCase{"qwen2", "q8_0.gguf"}, GgufCase{"qwen3", "f32.gguf"},
+         GgufCase{"llama_gguf", "f16.gguf"}, GgufCase{"llama_gguf", "bf16.gguf"},
+         GgufCase{"llama_gguf", "q8_0.gguf"}, GgufCase{"llama_gguf", "q4_0.gguf"},
+         GgufCase{"llama_gguf", "q4_1.gguf"}, GgufCase{"llama_gguf", "q5_0.gguf"},
+         GgufCase{"llama_gguf", "q5_1.gguf"}, GgufCase{"llama_gguf", "kmix.gguf"},
+         // scripts/make_mixture_gguf; deepseek_v3's has kv_b_proj as two stacks
+         GgufCase{"mixtral", "f32.gguf"}, GgufCase{"qwen3_moe", "f32.gguf"},
+         GgufCase{"deepseek_v2_lite", "f32.gguf"}, GgufCase{"deepseek_v3", "f32.gguf"},
+         GgufCase{"qwen2_moe", "q8_0.gguf"}})),
     [](const auto& parameter) {
-      std::string name = std::string(parameter.param.folder) + "_" + parameter.param.file;
+      const GgufCase& value = parameter.param.value;
+      std::string name = std::string(value.folder) + "_" + value.file;
       std::replace(name.begin(), name.end(), '.', '_');
-      return name;
+      return name + suffix_of(parameter.param.device);
     });
 
 }  // namespace

@@ -10,8 +10,10 @@
 
 #include "onset/model/decoder.h"
 #include "onset/model/parameters.h"
+#include "onset/model/placement.h"
 #include "support/support.h"
 #include "support/tensors.h"
+#include "support/test_devices.h"
 
 namespace onset::testing {
 namespace {
@@ -22,7 +24,7 @@ at::Tensor loss_of(const Decoder& decoder, const std::vector<std::int64_t>& ids,
   const std::vector<SequenceInput> batch{{.ids = ids}};
   const ForwardResult result = decoder.forward(batch, LogitRows::all, hooks);
   const auto count = static_cast<std::int64_t>(ids.size());
-  const at::Tensor targets = at::tensor(ids, at::kLong).narrow(0, 1, count - 1).unsqueeze(1);
+  const at::Tensor targets = indices(ids, result.logits).narrow(0, 1, count - 1).unsqueeze(1);
   return at::log_softmax(result.logits.narrow(0, 0, count - 1), -1).gather(1, targets).mean().neg();
 }
 
@@ -31,17 +33,19 @@ struct Case {
   bool recompute;
 };
 
-class Gradients : public ::testing::TestWithParam<Case> {};
+class Gradients : public ::testing::TestWithParam<OnDevice<Case>> {};
 
 TEST_P(Gradients, EqualTheReference) {
   const std::filesystem::path folder =
-      onset::testing::data(std::string("models/") + GetParam().model);
+      onset::testing::data(std::string("models/") + GetParam().value.model);
   const OrderedJson facts = OrderedJson::parse(read_file(folder / "reference.json"));
   const ReferenceTensors reference(folder / "reference.safetensors");
-  Model model = Model::open(folder, {.compute = Compute::f32, .residency = Residency::resident});
+  Model model = Model::open(
+      folder,
+      {.compute = Compute::f32, .residency = Residency::resident, .device = GetParam().device});
   Decoder& decoder = model.decoder_to_change();
   Parameters parameters(decoder);
-  decoder.recompute_blocks(GetParam().recompute);
+  decoder.recompute_blocks(GetParam().value.recompute);
   const at::Tensor loss = loss_of(decoder, reference.ids("input_ids.b"));
   EXPECT_NEAR(loss.item<double>(), facts.at("gradients").at("loss").get<double>(), 1e-5);
   loss.backward();
@@ -50,7 +54,8 @@ TEST_P(Gradients, EqualTheReference) {
   // Of the file's tensors: some hold several layers.
   std::map<std::string, double> squares;
   for (const Parameter& parameter : parameters.all()) {
-    const at::Tensor& gradient = parameter.value.grad();
+    at::Tensor gradient = parameter.value.grad();
+    if (gradient.defined()) gradient = gradient.cpu();
     if (reference.has("grad." + parameter.name)) {
       ASSERT_TRUE(gradient.defined()) << parameter.name;
       const at::Tensor expected = reference.get("grad." + parameter.name);
@@ -80,16 +85,23 @@ std::vector<Case> cases() {
   return all;
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Gradients, ::testing::ValuesIn(cases()), [](const auto& instance) {
-  return std::string(instance.param.model) + (instance.param.recompute ? "_recomputed" : "");
-});
+INSTANTIATE_TEST_SUITE_P(Models, Gradients, ::testing::ValuesIn(on_all_devices<Case>(cases())),
+                         [](const auto& instance) {
+                           const Case& value = instance.param.value;
+                           return std::string(value.model) +
+                                  (value.recompute ? "_recomputed" : "") +
+                                  suffix_of(instance.param.device);
+                         });
 
-class DoubleGradients : public ::testing::TestWithParam<const char*> {};
+class DoubleGradients : public ::testing::TestWithParam<OnDevice<const char*>> {};
 
 // In float64, along random directions of each tensor.
 TEST_P(DoubleGradients, EqualFiniteDifferences) {
-  const std::filesystem::path folder = onset::testing::data(std::string("models/") + GetParam());
-  Model model = Model::open(folder, {.compute = Compute::f64, .residency = Residency::resident});
+  const std::filesystem::path folder =
+      onset::testing::data(std::string("models/") + GetParam().value);
+  Model model = Model::open(
+      folder,
+      {.compute = Compute::f64, .residency = Residency::resident, .device = GetParam().device});
   Decoder& decoder = model.decoder_to_change();
   Parameters parameters(decoder);
   decoder.recompute_blocks(true);
@@ -103,7 +115,8 @@ TEST_P(DoubleGradients, EqualFiniteDifferences) {
     const at::Tensor direction = at::sin(at::arange(parameter.value.numel(), at::kDouble)
                                              .mul(1.7)
                                              .add(static_cast<double>(seed++)))
-                                     .view(parameter.value.sizes());
+                                     .view(parameter.value.sizes())
+                                     .to(parameter.value.device());
     const double along = (parameter.value.grad() * direction).sum().item<double>();
     at::Tensor weight = parameter.value;
     const auto loss_at = [&](double distance) {
@@ -119,11 +132,14 @@ TEST_P(DoubleGradients, EqualFiniteDifferences) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, DoubleGradients,
-                         ::testing::Values("llama", "llama3", "mistral", "qwen3", "gemma2",
-                                           "gemma3", "olmo2", "phi3", "phi3_long", "mixtral",
-                                           "qwen2_moe", "qwen3_moe", "deepseek_v2",
-                                           "deepseek_v2_lite", "deepseek_v3"),
-                         [](const auto& instance) { return std::string(instance.param); });
+                         ::testing::ValuesIn(on_all_devices<const char*>(
+                             {"llama", "llama3", "mistral", "qwen3", "gemma2", "gemma3", "olmo2",
+                              "phi3", "phi3_long", "mixtral", "qwen2_moe", "qwen3_moe",
+                              "deepseek_v2", "deepseek_v2_lite", "deepseek_v3"})),
+                         [](const auto& instance) {
+                           return std::string(instance.param.value) +
+                                  suffix_of(instance.param.device);
+                         });
 
 }  // namespace
 }  // namespace onset::testing

@@ -8,6 +8,9 @@ namespace onset {
 namespace {
 
 using testing::FullPolicy;
+using testing::on_all_devices;
+using testing::OnDevice;
+using testing::suffix_of;
 using testing::TrainingFixtures;
 
 const testing::MetricNames metric_names{{"loss", "loss"},
@@ -32,13 +35,14 @@ std::vector<Metrics> run_of(FullPolicy& full, const Json& hyper, const DpoLossOp
                           testing::options_of(hyper, steps, ScheduleShape::constant));
 }
 
-class DpoCurves : public TrainingFixtures, public ::testing::WithParamInterface<std::string> {};
+class DpoCurves : public TrainingFixtures,
+                  public ::testing::WithParamInterface<OnDevice<std::string>> {};
 
 TEST_P(DpoCurves, EqualTheReference) {
-  const Json run = read("dpo_" + GetParam() + ".json");
+  const Json run = read("dpo_" + GetParam().value + ".json");
   const Json& hyper = run.at("hyper");
   FullPolicy full(onset::testing::data("training/" + run.at("model").get<std::string>()),
-                  run.at("wemask"));
+                  run.at("wemask"), Compute::f32, false, GetParam().device);
   const auto curve = run_of(full, hyper, {.beta = hyper.at("beta").get<double>()},
                             hyper.at("steps").get<std::int64_t>());
   EXPECT_NEAR(testing::value_of(curve.at(0), "loss"), std::log(2.0), 1e-6);
@@ -48,10 +52,12 @@ TEST_P(DpoCurves, EqualTheReference) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, DpoCurves,
-                         ::testing::Values("llama", "llama_wemask_frozen", "llama_wemask_recompute",
-                                           "qwen3", "qwen3_wemask_frozen",
-                                           "qwen3_wemask_recompute"),
-                         [](const auto& instance) { return instance.param; });
+                         ::testing::ValuesIn(on_all_devices<std::string>(
+                             {"llama", "llama_wemask_frozen", "llama_wemask_recompute", "qwen3",
+                              "qwen3_wemask_frozen", "qwen3_wemask_recompute"})),
+                         [](const auto& instance) {
+                           return instance.param.value + suffix_of(instance.param.device);
+                         });
 
 class DpoLosses : public TrainingFixtures, public ::testing::WithParamInterface<const char*> {};
 

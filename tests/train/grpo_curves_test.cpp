@@ -8,6 +8,9 @@ namespace onset {
 namespace {
 
 using testing::FullPolicy;
+using testing::on_all_devices;
+using testing::OnDevice;
+using testing::suffix_of;
 using testing::TrainingFixtures;
 
 GrpoLossType type_of(const std::string& name) {
@@ -38,10 +41,11 @@ GrpoOptions options_of(const Json& run, const Json& hyper) {
   return options;
 }
 
-class GrpoCurves : public TrainingFixtures, public ::testing::WithParamInterface<const char*> {};
+class GrpoCurves : public TrainingFixtures,
+                   public ::testing::WithParamInterface<OnDevice<const char*>> {};
 
 TEST_P(GrpoCurves, EqualTheReference) {
-  const Json file = read(std::string("grpo_") + GetParam() + ".json");
+  const Json file = read(std::string("grpo_") + GetParam().value + ".json");
   const Json& hyper = file.at("hyper");
   const auto folder = onset::testing::data("training/" + file.at("model").get<std::string>());
   const auto data = read_grpo_data(onset::testing::data("training/data_grpo.json"),
@@ -49,8 +53,9 @@ TEST_P(GrpoCurves, EqualTheReference) {
   EXPECT_EQ(file.at("runs").size(), 26U);
   for (const Json& run : file.at("runs")) {
     SCOPED_TRACE(run.at("case").dump() + run.at("wemask").dump());
-    FullPolicy full(folder, run.at("wemask"));
-    FullPolicy reference(folder, run.at("wemask"));
+    const Device& device = GetParam().device;
+    FullPolicy full(folder, run.at("wemask"), Compute::f32, false, device);
+    FullPolicy reference(folder, run.at("wemask"), Compute::f32, false, device);
     const Ranks alone;
     GrpoObjective objective(full.policy, &reference.policy, nullptr, data.prompts, {}, {},
                             options_of(run, hyper), alone);
@@ -73,8 +78,12 @@ TEST_P(GrpoCurves, EqualTheReference) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, GrpoCurves, ::testing::Values("llama", "qwen3"),
-                         [](const auto& instance) { return std::string(instance.param); });
+INSTANTIATE_TEST_SUITE_P(Models, GrpoCurves,
+                         ::testing::ValuesIn(on_all_devices<const char*>({"llama", "qwen3"})),
+                         [](const auto& instance) {
+                           return std::string(instance.param.value) +
+                                  suffix_of(instance.param.device);
+                         });
 
 }  // namespace
 }  // namespace onset

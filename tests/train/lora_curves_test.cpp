@@ -11,6 +11,9 @@
 namespace onset {
 namespace {
 
+using testing::on_all_devices;
+using testing::OnDevice;
+using testing::suffix_of;
 using testing::TrainingFixtures;
 
 // The references name tensors as a model in memory does: "..lora_A.default.weight".
@@ -23,14 +26,16 @@ std::map<std::string, at::Tensor> as_peft_names(std::map<std::string, at::Tensor
   return renamed;
 }
 
-class LoraCurves : public TrainingFixtures, public ::testing::WithParamInterface<const char*> {};
+class LoraCurves : public TrainingFixtures,
+                   public ::testing::WithParamInterface<OnDevice<const char*>> {};
 
 TEST_P(LoraCurves, EqualTheReference) {
-  const std::string name = std::string("sft_lora_") + GetParam();
+  const std::string name = std::string("sft_lora_") + GetParam().value;
   const Json run = read(name + ".json");
   const Json& hyper = run.at("hyper");
-  Model model = Model::open(onset::testing::data("training/" + run.at("model").get<std::string>()),
-                            {.compute = Compute::f32, .residency = Residency::resident});
+  Model model = Model::open(
+      onset::testing::data("training/" + run.at("model").get<std::string>()),
+      {.compute = Compute::f32, .residency = Residency::resident, .device = GetParam().device});
   Decoder& decoder = model.decoder_to_change();
   PeftAdapter read = read_peft(decoder, onset::testing::data("training/" + name + "/initial"));
   LoraAdapter adapter(decoder, std::move(read.config), std::move(read.tensors), /*trains=*/true);
@@ -62,13 +67,17 @@ TEST_P(LoraCurves, EqualTheReference) {
         std::find_if(expected.tensors.adapted.begin(), expected.tensors.adapted.end(),
                      [&](const AdaptedModule& other) { return other.name == module.name; });
     ASSERT_NE(same, expected.tensors.adapted.end()) << module.name;
-    EXPECT_TRUE(at::allclose(module.up, same->up, 1e-4, 2e-5)) << module.name;
-    EXPECT_TRUE(at::allclose(module.down, same->down, 1e-4, 2e-5)) << module.name;
+    EXPECT_TRUE(at::allclose(module.up.cpu(), same->up, 1e-4, 2e-5)) << module.name;
+    EXPECT_TRUE(at::allclose(module.down.cpu(), same->down, 1e-4, 2e-5)) << module.name;
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, LoraCurves, ::testing::Values("llama", "qwen3"),
-                         [](const auto& instance) { return std::string(instance.param); });
+INSTANTIATE_TEST_SUITE_P(Models, LoraCurves,
+                         ::testing::ValuesIn(on_all_devices<const char*>({"llama", "qwen3"})),
+                         [](const auto& instance) {
+                           return std::string(instance.param.value) +
+                                  suffix_of(instance.param.device);
+                         });
 
 }  // namespace
 }  // namespace onset

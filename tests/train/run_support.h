@@ -1,4 +1,4 @@
-// Runs of the small models of the training references.
+// Runs of the small models of the training references. Tensors that it gives lie on the CPU.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -13,6 +13,7 @@
 #include "onset/train/policy.h"
 #include "onset/train/trainer.h"
 #include "onset/wemask/mask.h"
+#include "support/test_devices.h"
 #include "train/training_fixtures.h"
 
 namespace onset::testing {
@@ -20,8 +21,10 @@ namespace onset::testing {
 // A model of which everything is trained.
 struct FullPolicy {
   explicit FullPolicy(const std::filesystem::path& folder, const Json& wemask = nullptr,
-                      Compute compute = Compute::f32, bool recompute = false)
-      : model(Model::open(folder, {.compute = compute, .residency = Residency::resident})),
+                      Compute compute = Compute::f32, bool recompute = false,
+                      const Device& device = {})
+      : model(Model::open(
+            folder, {.compute = compute, .residency = Residency::resident, .device = device})),
         parameters(model.decoder_to_change()),
         policy(
             model, parameters.all(), [this] { parameters.refresh(); }, options_of(model, wemask)) {
@@ -114,13 +117,14 @@ inline void expect_checksums(const std::map<std::string, at::Tensor>& tensors,
 
 inline std::map<std::string, at::Tensor> values_of(std::span<const Parameter> parameters) {
   std::map<std::string, at::Tensor> values;
-  for (const Parameter& parameter : parameters) values[parameter.name] = parameter.value;
+  for (const Parameter& parameter : parameters) values[parameter.name] = parameter.value.cpu();
   return values;
 }
 
 inline std::map<std::string, at::Tensor> gradients_of(std::span<const Parameter> parameters) {
   std::map<std::string, at::Tensor> values;
-  for (const Parameter& parameter : parameters) values[parameter.name] = parameter.value.grad();
+  for (const Parameter& parameter : parameters)
+    values[parameter.name] = parameter.value.grad().cpu();
   return values;
 }
 

@@ -9,6 +9,9 @@ namespace onset {
 namespace {
 
 using testing::FullPolicy;
+using testing::on_all_devices;
+using testing::OnDevice;
+using testing::suffix_of;
 using testing::TrainingFixtures;
 
 std::vector<PackedRow> reference_rows() {
@@ -22,9 +25,10 @@ SftOptions options_of(const Json& hyper) {
                      .micro_batches = hyper.at("micro").get<std::int64_t>()}};
 }
 
-class SftCurves : public TrainingFixtures, public ::testing::WithParamInterface<std::string> {
+class SftCurves : public TrainingFixtures,
+                  public ::testing::WithParamInterface<OnDevice<std::string>> {
  protected:
-  [[nodiscard]] static Json reference() { return read("sft_full_" + GetParam() + ".json"); }
+  [[nodiscard]] static Json reference() { return read("sft_full_" + GetParam().value + ".json"); }
   [[nodiscard]] static std::filesystem::path model_of(const Json& run) {
     return onset::testing::data("training/" + run.at("model").get<std::string>());
   }
@@ -33,7 +37,7 @@ class SftCurves : public TrainingFixtures, public ::testing::WithParamInterface<
 TEST_P(SftCurves, EqualTheReference) {
   const Json run = reference();
   const Json& hyper = run.at("hyper");
-  FullPolicy full(model_of(run), run.at("wemask"));
+  FullPolicy full(model_of(run), run.at("wemask"), Compute::f32, false, GetParam().device);
   const Ranks alone;
   SftObjective objective(full.policy, reference_rows(), {}, options_of(hyper), alone);
   const auto steps = hyper.at("steps").get<std::int64_t>();
@@ -66,13 +70,13 @@ TEST_P(SftCurves, EqualTheReference) {
     EXPECT_EQ(indices.at(step), run.at("wemask_indices").at(step)) << "step " << step;
   }
   const testing::ReferenceTensors final(
-      onset::testing::data("training/sft_full_" + GetParam() + "_final.safetensors"));
+      onset::testing::data("training/sft_full_" + GetParam().value + "_final.safetensors"));
   int compared = 0;
   for (const Parameter& parameter : full.policy.trained()) {
     if (!final.has(parameter.name)) continue;
     ++compared;
-    EXPECT_TRUE(
-        testing::close(parameter.value, final.get(parameter.name), {.atol = 2e-5, .rtol = 1e-5}))
+    EXPECT_TRUE(testing::close(parameter.value.cpu(), final.get(parameter.name),
+                               {.atol = 2e-5, .rtol = 1e-5}))
         << parameter.name;
   }
   EXPECT_EQ(compared, 2);
@@ -81,7 +85,7 @@ TEST_P(SftCurves, EqualTheReference) {
 TEST_P(SftCurves, FirstGradientsEqualTheReferenceWithAndWithoutRecomputation) {
   const Json run = reference();
   for (const bool recompute : {false, true}) {
-    FullPolicy full(model_of(run), run.at("wemask"), Compute::f32, recompute);
+    FullPolicy full(model_of(run), run.at("wemask"), Compute::f32, recompute, GetParam().device);
     const Ranks alone;
     SftObjective objective(full.policy, reference_rows(), {}, options_of(run.at("hyper")), alone);
     static_cast<void>(objective.accumulate(0));
@@ -91,16 +95,19 @@ TEST_P(SftCurves, FirstGradientsEqualTheReferenceWithAndWithoutRecomputation) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, SftCurves,
-                         ::testing::Values("llama", "llama_wemask_frozen", "llama_wemask_recompute",
-                                           "qwen3", "qwen3_wemask_frozen",
-                                           "qwen3_wemask_recompute"),
-                         [](const auto& instance) { return instance.param; });
+                         ::testing::ValuesIn(on_all_devices<std::string>(
+                             {"llama", "llama_wemask_frozen", "llama_wemask_recompute", "qwen3",
+                              "qwen3_wemask_frozen", "qwen3_wemask_recompute"})),
+                         [](const auto& instance) {
+                           return instance.param.value + suffix_of(instance.param.device);
+                         });
 
-class PackedRuns : public TrainingFixtures, public ::testing::WithParamInterface<std::string> {};
+class PackedRuns : public TrainingFixtures,
+                   public ::testing::WithParamInterface<OnDevice<std::string>> {};
 
 // Rows of several documents cost what the documents cost one by one, with and without a mask.
 TEST_P(PackedRuns, EqualTheReference) {
-  const Json run = read("sft_packed_" + GetParam() + ".json");
+  const Json run = read("sft_packed_" + GetParam().value + ".json");
   std::vector<PackedRow> rows;
   for (const Json& row : read("data_packed.json")) {
     rows.emplace_back();
@@ -117,7 +124,7 @@ TEST_P(PackedRuns, EqualTheReference) {
     const Json& expected = run.at(masked ? "wemask" : "plain");
     const Json wemask = {{"k", 8}, {"first_layer", 1}, {"mode", "frozen"}};
     FullPolicy full(onset::testing::data("training/" + run.at("model").get<std::string>()),
-                    masked ? wemask : Json(nullptr));
+                    masked ? wemask : Json(nullptr), Compute::f32, false, GetParam().device);
     const Ranks alone;
     SftObjective objective(full.policy, rows, {},
                            {.window = {.batch = static_cast<std::int64_t>(rows.size())}}, alone);
@@ -128,8 +135,11 @@ TEST_P(PackedRuns, EqualTheReference) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, PackedRuns, ::testing::Values("llama", "qwen3"),
-                         [](const auto& instance) { return instance.param; });
+INSTANTIATE_TEST_SUITE_P(Models, PackedRuns,
+                         ::testing::ValuesIn(on_all_devices<std::string>({"llama", "qwen3"})),
+                         [](const auto& instance) {
+                           return instance.param.value + suffix_of(instance.param.device);
+                         });
 
 }  // namespace
 }  // namespace onset

@@ -8,13 +8,14 @@
 #include "onset/wemask/mask.h"
 #include "support/support.h"
 #include "support/tensors.h"
+#include "support/test_devices.h"
 
 namespace onset::testing {
 namespace {
 
 constexpr Tolerance logit_tolerance{.atol = 1e-4, .rtol = 1e-4};
 
-class MaskedModel : public ::testing::TestWithParam<const char*> {
+class MaskedModel : public ::testing::TestWithParam<OnDevice<const char*>> {
  protected:
   [[nodiscard]] MaskSpec mask(MaskPlacement placement) const {
     return make_mask(model_, {.placement = placement, .k = 4, .from_layer = 1});
@@ -27,13 +28,13 @@ class MaskedModel : public ::testing::TestWithParam<const char*> {
   [[nodiscard]] at::Tensor logits(const std::vector<std::int64_t>& ids, const Hooks& hooks,
                                   KvCache* cache = nullptr, LogitRows rows = LogitRows::all) const {
     const std::vector<SequenceInput> batch{{.ids = ids, .cache = cache}};
-    return model_.decoder().forward(batch, rows, &hooks).logits;
+    return model_.decoder().forward(batch, rows, &hooks).logits.cpu();
   }
 
   c10::InferenceMode inference_;
-  std::filesystem::path folder_ = onset::testing::data(std::string("models/") + GetParam());
+  std::filesystem::path folder_ = onset::testing::data(std::string("models/") + GetParam().value);
   ReferenceTensors reference_{folder_ / "reference.safetensors"};
-  Model model_ = Model::open(folder_);
+  Model model_ = Model::open(folder_, {.device = GetParam().device});
 };
 
 TEST_P(MaskedModel, TheDimsAreThoseOfTheReferenceInItsOrder) {
@@ -68,12 +69,15 @@ TEST_P(MaskedModel, GreedyDecodingWithACacheEqualsTheReference) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, MaskedModel,
-                         ::testing::Values("llama", "llama3", "mistral", "qwen2", "qwen3",
-                                           "llama_me", "qwen3_me", "mistral_me", "phi3",
-                                           "phi3_long", "gemma2", "gemma3", "mixtral", "qwen2_moe",
-                                           "qwen3_moe", "deepseek_v2", "deepseek_v2_lite",
-                                           "deepseek_v3"),
-                         [](const auto& parameter) { return std::string(parameter.param); });
+                         ::testing::ValuesIn(on_all_devices<const char*>(
+                             {"llama", "llama3", "mistral", "qwen2", "qwen3", "llama_me",
+                              "qwen3_me", "mistral_me", "phi3", "phi3_long", "gemma2", "gemma3",
+                              "mixtral", "qwen2_moe", "qwen3_moe", "deepseek_v2",
+                              "deepseek_v2_lite", "deepseek_v3"})),
+                         [](const auto& parameter) {
+                           return std::string(parameter.param.value) +
+                                  suffix_of(parameter.param.device);
+                         });
 
 }  // namespace
 }  // namespace onset::testing

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "onset/model/decoder.h"
+#include "onset/model/placement.h"
 
 namespace onset {
 namespace {
@@ -73,7 +74,7 @@ void add_scores(const Decoder& decoder, const at::Tensor& rows, std::span<const 
                 std::int64_t first_row) {
   // libtorch's own float32 log-softmax loses a little of long sums (log-probabilities come out
   // about 1e-5 high); scores are compared with those of harnesses that use it.
-  const at::Tensor logprobs = at::log_softmax(decoder.logits_of(rows), 1);
+  const at::Tensor logprobs = at::log_softmax(decoder.logits_of(rows), 1).cpu();
   if (logprobs.scalar_type() == at::kDouble) {
     add_scores<double>(logprobs, targets, first_row);
   } else {
@@ -90,7 +91,7 @@ void score_targets(const Decoder& decoder, const at::Tensor& hidden, std::vector
     if (rows.empty() || rows.back() != target.row) rows.push_back(target.row);
     target.row = static_cast<std::int64_t>(rows.size()) - 1;
   }
-  const at::Tensor needed = hidden.index_select(0, at::tensor(rows, at::kLong));
+  const at::Tensor needed = hidden.index_select(0, indices(rows, hidden));
   const std::int64_t most = std::max<std::int64_t>(1, logits_at_once / decoder.config().vocabulary);
   std::size_t done = 0;
   for (std::int64_t begin = 0; begin < needed.size(0); begin += most) {

@@ -35,19 +35,26 @@ void check(const EvalOptions& options, const Model& model) {
   if (options.mask) static_cast<void>(check_mask(*options.mask, model));
 }
 
+// "bf16", or "bf16 on a GPU": sums in another order are other sums.
+std::string computed_how(const ModelOptions& options) {
+  const std::string compute(compute_name(options.compute));
+  return options.device.kind == DeviceKind::cpu ? compute : compute + " on a GPU";
+}
+
 // Everything but the items that answers depend on.
 ResultCache open_cache(const Model& model, const EvalOptions& options, int rank) {
   if (options.cache.empty()) return {{}, "", {}, rank};
   const OrderedJson mask = options.mask ? mask_json(*options.mask) : OrderedJson(nullptr);
+  const std::string compute = computed_how(model.options());
   const OrderedJson about = {{"answers_version", answers_version},
                              {"model", model.checkpoint().path().filename().string()},
                              {"model_identity", model_identity(model)},
-                             {"compute", compute_name(model.options().compute)},
+                             {"compute", compute},
                              {"wemask", mask}};
   const std::string scope = ContentHash()
                                 .add(answers_version)
                                 .add(about["model_identity"].get<std::string>())
-                                .add(compute_name(model.options().compute))
+                                .add(compute)
                                 .add(mask.dump())
                                 .hex();
   return {options.cache, scope, about, rank};

@@ -10,6 +10,7 @@
 #include "onset/generate/generator_impl.h"
 #include "onset/model/hooks.h"
 #include "onset/model/model.h"
+#include "onset/model/placement.h"
 #include "onset/wemask/mask.h"
 
 namespace onset {
@@ -151,8 +152,8 @@ void Generator::Impl::run(const std::vector<Part>& parts) {
   }
   if (complete.empty()) return;
   const at::Tensor logits =
-      decoder.logits_of(result.hidden.index_select(0, at::tensor(last, at::kLong)))
-          .to(at::kFloat)
+      decoder.logits_of(result.hidden.index_select(0, indices(last, result.hidden)))
+          .to(at::kCPU, at::kFloat)
           .contiguous();  // [rows, V]
   std::vector<Choice> choices;
   for (std::size_t i = 0; i < complete.size(); ++i) {
@@ -205,7 +206,7 @@ void Generator::Impl::score_prompt(GenerationRow& row, const at::Tensor& hidden,
   for (std::int64_t first = 0; first < count; first += scored_rows) {
     const std::int64_t part = std::min(scored_rows, count - first);
     const at::Tensor logits =
-        decoder.logits_of(hidden.narrow(0, first, part)).to(at::kFloat).contiguous();
+        decoder.logits_of(hidden.narrow(0, first, part)).to(at::kCPU, at::kFloat).contiguous();
     const auto begin = job.prompt.size();
     job.prompt.resize(begin + static_cast<std::size_t>(part));
     const float* values = logits.const_data_ptr<float>();

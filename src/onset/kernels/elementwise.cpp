@@ -6,6 +6,8 @@
 
 #include <cmath>
 
+#include "onset/kernels/own_kernels.h"
+
 namespace onset {
 namespace {
 
@@ -15,8 +17,8 @@ constexpr std::int64_t grain = 32 * 1024;
 }  // namespace
 
 bool elementwise_applies(const at::Tensor& tensor) {
-  return tensor.scalar_type() == at::kFloat && tensor.is_contiguous() && tensor.is_cpu() &&
-         !(c10::GradMode::is_enabled() && tensor.requires_grad());
+  return tensor.scalar_type() == at::kFloat && tensor.is_contiguous() &&
+         suits_own_kernels(tensor) && !(c10::GradMode::is_enabled() && tensor.requires_grad());
 }
 
 at::Tensor fused_rms_norm(const at::Tensor& x, const at::Tensor& gain, double eps) {

@@ -26,29 +26,30 @@ void keep_expert_row(const SiteContext& context, const at::Tensor& tensor, Block
   row.expert_products[context.site.expert] = tensor.select(0, at - context.rows.begin()).clone();
 }
 
-at::Tensor one_row(const Linear& linear, const at::Tensor& input) {
-  return linear(input.unsqueeze(0)).select(0, 0);
+at::Tensor one_row(const Model& model, const Linear& linear, const at::Tensor& input) {
+  return linear(input.unsqueeze(0).to(model.decoder().device())).select(0, 0).cpu();
 }
 
 // Gate and up of an expert are no sites: they are made again.
-FfnModule module_of(std::string name, const FfnWeights& weights, const at::Tensor& input,
-                    const at::Tensor& product, double factor) {
+FfnModule module_of(const Model& model, std::string name, const FfnWeights& weights,
+                    const at::Tensor& input, const at::Tensor& product, double factor) {
   return {.name = std::move(name),
           .weights = &weights,
           .input = input,
-          .gate = one_row(weights.gate, input),
-          .up = one_row(weights.up, input),
+          .gate = one_row(model, weights.gate, input),
+          .up = one_row(model, weights.up, input),
           .product = product,
           .factor = factor};
 }
 
-std::vector<FfnModule> mixture_modules(const MixtureWeights& weights, const BlockRow& row) {
+std::vector<FfnModule> mixture_modules(const Model& model, const MixtureWeights& weights,
+                                       const BlockRow& row) {
   std::vector<FfnModule> modules;
   const at::Tensor& input = row.at(SiteKind::ffn_norm);
   const at::Tensor& chosen = row.at(SiteKind::router_experts);
   for (std::int64_t slot = 0; slot < chosen.size(0); ++slot) {
     const auto expert = chosen.select(0, slot).item<std::int64_t>();
-    modules.push_back(module_of("experts." + std::to_string(expert),
+    modules.push_back(module_of(model, "experts." + std::to_string(expert),
                                 weights.experts[static_cast<std::size_t>(expert)], input,
                                 row.expert_products.at(expert),
                                 row.at(SiteKind::router_weights).select(0, slot).item<double>()));
@@ -56,9 +57,9 @@ std::vector<FfnModule> mixture_modules(const MixtureWeights& weights, const Bloc
   if (!weights.shared) return modules;
   const bool gated = weights.shared_gate.out_features() > 0;
   const double factor =
-      gated ? at::sigmoid(one_row(weights.shared_gate, input)).item<double>() : 1.0;
+      gated ? at::sigmoid(one_row(model, weights.shared_gate, input)).item<double>() : 1.0;
   modules.push_back(
-      module_of("shared", *weights.shared, input, row.at(SiteKind::shared_product), factor));
+      module_of(model, "shared", *weights.shared, input, row.at(SiteKind::shared_product), factor));
   return modules;
 }
 
@@ -101,7 +102,7 @@ std::vector<BlockRow> capture_block_rows(const Model& model, const std::vector<s
 std::vector<FfnModule> ffn_modules(const Model& model, const BlockRow& row) {
   const LayerWeights& weights =
       model.decoder().weights().layers[static_cast<std::size_t>(row.layer)];
-  if (weights.mixture) return mixture_modules(*weights.mixture, row);
+  if (weights.mixture) return mixture_modules(model, *weights.mixture, row);
   return {{.name = "ffn",
            .weights = &weights.ffn,
            .input = row.at(SiteKind::ffn_norm),

@@ -66,8 +66,8 @@ SiteSet product_sites(std::int64_t layers, std::int64_t layer) {
 // Needs what goes into the norm, which is one site earlier in the same pass.
 void flatten_norm(const Model& model, Hooks& hooks, std::int64_t layer, double a) {
   const std::int64_t layers = model.config().layer_count();
-  const at::Tensor& gain =
-      model.decoder().weights().layers[static_cast<std::size_t>(layer)].ffn_norm;
+  const at::Tensor gain =
+      model.decoder().weights().layers[static_cast<std::size_t>(layer)].ffn_norm.cpu();
   const at::Tensor mean = gain.mean();
   const at::Tensor flattened = mean + (gain - mean) * a;
   const double eps = model.config().norm_eps;

@@ -19,7 +19,7 @@ constexpr std::size_t dims_listed = 16;
 constexpr std::array quantile_levels{0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0};
 
 std::vector<double> values_of(const at::Tensor& tensor) {
-  const at::Tensor row = tensor.to(at::kDouble).contiguous().reshape({-1});
+  const at::Tensor row = tensor.to(at::kCPU, at::kDouble).contiguous().reshape({-1});
   return {row.const_data_ptr<double>(), row.const_data_ptr<double>() + row.numel()};
 }
 
@@ -47,7 +47,7 @@ class NormCollector {
     const at::Tensor& gain = before_attention ? weights.attn_norm : weights.ffn_norm;
     if (gain.defined()) {
       const at::Tensor x = tensor.to(at::kDouble);
-      const at::Tensor sizes = (x * gain.to(at::kDouble)).norm(2, 1) / x.norm(2, 1);
+      const at::Tensor sizes = (x * gain.to(at::kCPU, at::kDouble)).norm(2, 1) / x.norm(2, 1);
       add(before_attention ? attention_[layer] : ffn_[layer], context, values_of(sizes));
     }
     if (!before_attention && context.site.layer == question_.layer) keep_states(context, tensor);

@@ -10,6 +10,7 @@
 #include "onset/base/error.h"
 #include "onset/model/batches.h"
 #include "onset/model/decoder.h"
+#include "onset/model/placement.h"
 
 namespace onset {
 namespace {
@@ -28,8 +29,7 @@ double negative_log_likelihood(const at::Tensor& logits, const TextWindow& windo
     const at::Tensor predicted = logits.narrow(0, begin - 1, rows);
     const std::vector<std::int64_t> targets(window.ids.begin() + begin,
                                             window.ids.begin() + begin + rows);
-    const at::Tensor chosen =
-        predicted.gather(1, at::tensor(targets, at::kLong).unsqueeze(1)).squeeze(1);
+    const at::Tensor chosen = predicted.gather(1, indices(targets, logits).unsqueeze(1)).squeeze(1);
     sum += (at::logsumexp(predicted, 1) - chosen).to(at::kDouble).sum().item<double>();
   }
   return sum;

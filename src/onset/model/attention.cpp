@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "onset/kernels/own_kernels.h"
 #include "onset/kernels/tile_attention.h"
 #include "onset/kernels/tile_product.h"
 #include "onset/model/layers.h"
@@ -14,10 +15,12 @@
 namespace onset {
 namespace {
 
-// True where query row i (position S - T + i) sees key j.
-at::Tensor visible(std::int64_t queries, std::int64_t keys, std::int64_t window) {
-  const at::Tensor q = at::arange(keys - queries, keys).unsqueeze(1);
-  const at::Tensor k = at::arange(keys).unsqueeze(0);
+// True where query row i (position S - T + i) sees key j; on the device of the queries.
+at::Tensor visible(const at::Tensor& asking, std::int64_t keys, std::int64_t window) {
+  const std::int64_t queries = asking.size(0);
+  const auto positions = at::TensorOptions().dtype(at::kLong).device(asking.device());
+  const at::Tensor q = at::arange(keys - queries, keys, positions).unsqueeze(1);
+  const at::Tensor k = at::arange(keys, positions).unsqueeze(0);
   at::Tensor mask = k.le(q);
   if (window > 0) mask = mask.logical_and(k.gt(q - window));
   return mask;
@@ -47,7 +50,7 @@ bool suits_tiles(const AttentionInput& input) {
       c10::GradMode::is_enabled() &&
       (input.q.requires_grad() || input.k.requires_grad() || input.v.requires_grad());
   return input.q.size(0) > 1 && input.q.scalar_type() == at::kFloat && !differentiable &&
-         has_tiles(TileType::f32);
+         suits_own_kernels(input.q) && has_tiles(TileType::f32);
 }
 
 // Early blocks see fewer keys than late ones: neighbours in this order are one of each.
@@ -119,7 +122,7 @@ at::Tensor fused_attention(const AttentionInput& input) {
   const bool windowed = input.window > 0 && seen > input.window;
   const bool causal = queries > 1 && queries == seen && !windowed;
   std::optional<at::Tensor> mask;
-  if (queries > 1 && !causal) mask = visible(queries, seen, input.window);
+  if (queries > 1 && !causal) mask = visible(input.q, seen, input.window);
   const at::Tensor out =
       at::scaled_dot_product_attention(q, k, v, mask, /*dropout_p=*/0.0, causal, input.scale);
   return out.narrow(3, 0, value_dim).permute({2, 0, 1, 3}).reshape({queries, heads, value_dim});
@@ -136,7 +139,7 @@ at::Tensor attention_scores(const AttentionInput& input) {
                                 .mul(input.scale)
                                 .reshape({heads, queries, keys});
   return soft_cap(scores, input.softcap)
-      .masked_fill(visible(queries, keys, input.window).logical_not(),
+      .masked_fill(visible(input.q, keys, input.window).logical_not(),
                    -std::numeric_limits<double>::infinity());
 }
 

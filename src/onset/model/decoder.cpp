@@ -11,6 +11,7 @@
 #include "onset/kernels/gradient.h"
 #include "onset/model/decoder_pass.h"
 #include "onset/model/layers.h"
+#include "onset/model/placement.h"
 #include "onset/model/rope.h"
 
 namespace onset {
@@ -48,16 +49,34 @@ Decoder::Decoder(const Checkpoint& checkpoint, const ModelConfig& config,
     : checkpoint_(checkpoint),
       config_(config),
       options_(options),
+      device_(torch_device(options.device)),
       weights_(find_weights(checkpoint, config, options.compute, log)) {
+  place_weights();
   if (options.residency == Residency::streamed) return;
   for (LayerWeights& layer : weights_.layers) {
     for_each_linear(layer, [](Linear& linear) { linear.make_resident(); });
     if (layer.attention.latent) {
       LatentWeights& latent = *layer.attention.latent;
-      latent.resident_up = latent.dense_up(config_.heads, residual_type(compute()));
+      latent.resident_up = latent.dense_up(config_.heads, residual_type(compute())).to(device_);
     }
   }
   weights_.head.make_resident();
+}
+
+// The embedding stays where it is: its rows are gathered there.
+void Decoder::place_weights() {
+  for (std::int64_t index = 0; index < config_.layer_count(); ++index) {
+    LayerWeights& layer = weights_.layers[static_cast<std::size_t>(index)];
+    for_each_linear(layer, [this](Linear& linear) { linear.place(device_); });
+    for (const NamedGain& gain : gains_of(layer, config_, weights_, index)) {
+      *gain.gain = gain.gain->to(device_);
+    }
+    if (layer.mixture && layer.mixture->correction_bias.defined()) {
+      layer.mixture->correction_bias = layer.mixture->correction_bias.to(device_);
+    }
+  }
+  weights_.final_norm = weights_.final_norm.to(device_);
+  weights_.head.place(device_);
 }
 
 ForwardResult Decoder::forward(std::span<const SequenceInput> batch, LogitRows rows,
@@ -125,9 +144,10 @@ at::Tensor Decoder::embed(std::span<const SequenceInput> batch) const {
   for (const SequenceInput& input : batch)
     ids.insert(ids.end(), input.ids.begin(), input.ids.end());
   const at::Tensor& trained = weights_.embedding_parameter;
-  const at::Tensor rows = trained.defined()
-                              ? at::embedding(trained, at::tensor(ids, at::kLong))
-                              : gather_rows(weights_.embedding, ids).to(residual_type(compute()));
+  const at::Tensor rows =
+      trained.defined()
+          ? at::embedding(trained, indices(ids, trained))
+          : gather_rows(weights_.embedding, ids).to(device_, residual_type(compute()));
   return config_.embedding_scale == 1.0 ? rows : rows.mul(config_.embedding_scale);
 }
 
@@ -164,7 +184,7 @@ at::Tensor Decoder::final_logits(const Pass& pass, const at::Tensor& hidden, Log
   std::vector<std::int64_t> last;
   for (const SequenceRows& sequence : pass.sequences)
     last.push_back(sequence.row + sequence.count - 1);
-  const at::Tensor chosen = at::tensor(last, at::kLong);
+  const at::Tensor chosen = indices(last, hidden);
   const at::Tensor normed = pass.at(SiteKind::final_norm, -1,
                                     rms_norm(all ? hidden : hidden.index_select(0, chosen),
                                              weights_.final_norm, config_.norm_eps));

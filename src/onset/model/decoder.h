@@ -52,6 +52,7 @@ enum class LogitRows {
 };
 
 struct ForwardResult {
+  // Both on the device of the model.
   at::Tensor hidden;  // [N, D], the residual stream after the last block, before the final norm
   at::Tensor logits;  // float32 (float64 in f64); undefined with LogitRows::none
   std::vector<SequenceRows> sequences;
@@ -83,6 +84,8 @@ class Decoder {
   [[nodiscard]] KvCache new_cache() const { return KvCache(config_.layer_count()); }
 
   [[nodiscard]] Compute compute() const { return options_.compute; }
+  // Where the tensors of a pass, and what is trained, lie.
+  [[nodiscard]] at::Device device() const { return device_; }
 
   // For those who train or adapt the model. What is set must not be an inference tensor.
   [[nodiscard]] ModelWeights& weights_to_change() { return weights_; }
@@ -99,6 +102,7 @@ class Decoder {
     at::Tensor values;  // [n, H, V]
   };
 
+  void place_weights();
   void rebuild_caches(std::span<const SequenceInput> batch, const Hooks* hooks) const;
   [[nodiscard]] ForwardResult run(const std::shared_ptr<Pass>& pass, LogitRows rows) const;
   [[nodiscard]] at::Tensor embed(std::span<const SequenceInput> batch) const;
@@ -150,6 +154,7 @@ class Decoder {
   const Checkpoint& checkpoint_;
   ModelConfig config_;
   ModelOptions options_;
+  at::Device device_;
   ModelWeights weights_;
   bool recompute_blocks_ = false;
 };

@@ -7,6 +7,7 @@
 #include "onset/base/error.h"
 #include "onset/kernels/cached_attention.h"
 #include "onset/kernels/gradient.h"
+#include "onset/kernels/own_kernels.h"
 #include "onset/kernels/packed_attention.h"
 #include "onset/kernels/tile_product.h"
 #include "onset/model/attention.h"
@@ -201,7 +202,7 @@ at::Tensor Decoder::attend_latents(const Pass& pass, std::int64_t layer, std::si
   const LatentWeights& weights = *weights_.layers[static_cast<std::size_t>(layer)].attention.latent;
   const at::Tensor up = weights.resident_up.defined()
                             ? weights.resident_up
-                            : weights.dense_up(config_.heads, q.scalar_type());
+                            : weights.dense_up(config_.heads, q.scalar_type()).to(q.device());
   const at::Tensor key_up = up.narrow(1, 0, plain);                    // [H, K - rope, rank]
   const at::Tensor value_up = up.narrow(1, plain, config_.value_dim);  // [H, V, rank]
   const at::Tensor brought =
@@ -217,7 +218,8 @@ at::Tensor Decoder::attend_latents(const Pass& pass, std::int64_t layer, std::si
 at::Tensor Decoder::attend_decoding(const Pass& pass, std::int64_t layer,
                                     const HeadStates& states) const {
   if (config_.has_latent_attention() || pass.wants(SiteKind::attn_scores, layer) ||
-      pass.wants(SiteKind::attn_probs, layer) || states.q.requires_grad()) {
+      pass.wants(SiteKind::attn_probs, layer) || states.q.requires_grad() ||
+      !suits_own_kernels(states.q)) {
     return {};
   }
   const at::Tensor keys = states.k.contiguous();
@@ -250,7 +252,8 @@ at::Tensor Decoder::attend_together(const Pass& pass, std::int64_t layer,
   const bool looked_into =
       pass.wants(SiteKind::attn_scores, layer) || pass.wants(SiteKind::attn_probs, layer);
   if (looked_into || config_.has_latent_attention() || config_.attention_softcap > 0 ||
-      states.q.scalar_type() != at::kFloat || !has_tiles(TileType::f32)) {
+      states.q.scalar_type() != at::kFloat || !suits_own_kernels(states.q) ||
+      !has_tiles(TileType::f32)) {
     return {};
   }
   if (std::any_of(pass.batch.begin(), pass.batch.end(),

@@ -8,7 +8,9 @@
 #include <atomic>
 
 #include "onset/kernels/gradient.h"
+#include "onset/kernels/own_kernels.h"
 #include "onset/model/decoder_pass.h"
+#include "onset/model/placement.h"
 #include "onset/model/routing.h"
 
 namespace onset {
@@ -97,7 +99,7 @@ at::Tensor Decoder::routed_experts(const Pass& pass, std::int64_t layer, const a
       std::any_of(experts.begin(), experts.end(), [](const FfnWeights& expert) {
         return expert.gate.trains() || expert.up.trains() || expert.down.trains();
       });
-  if (!seen && !differentiable && groups.size() > 1) {
+  if (!seen && !differentiable && groups.size() > 1 && suits_own_kernels(input)) {
     return experts_at_once(layer, input, groups, flat_weights);
   }
   at::Tensor out = at::zeros_like(input);
@@ -107,12 +109,12 @@ at::Tensor Decoder::routed_experts(const Pass& pass, std::int64_t layer, const a
     if (g + 1 < groups.size()) {
       read_ahead(experts[static_cast<std::size_t>(groups[g + 1].expert)]);
     }
-    const at::Tensor rows = at::tensor(group.rows, at::kLong);
+    const at::Tensor rows = indices(group.rows, input);
     const at::Tensor x = input.index_select(0, rows);
     const at::Tensor product =
         pass.at_expert({SiteKind::expert_product, layer, group.expert}, group.rows,
                        gated(config_.activation, expert.gate(x), expert.up(x)));
-    const at::Tensor weight = flat_weights.index_select(0, at::tensor(group.slots, at::kLong));
+    const at::Tensor weight = flat_weights.index_select(0, indices(group.slots, input));
     const at::Tensor part = pass.at_expert({SiteKind::expert_out, layer, group.expert}, group.rows,
                                            expert.down(product).mul(weight));
     out.index_add_(0, rows, part);

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "onset/base/error.h"
+#include "onset/model/placement.h"
 #include "onset/model/rope.h"
 
 namespace onset {
@@ -68,7 +69,9 @@ Decoder::Pass::Pass(const Decoder& decoder, std::span<const SequenceInput> input
       const std::int64_t length = sequences[s].position + sequences[s].count;
       frequencies.push_back(rope_frequencies(rope, std::max(length, inputs[s].planned_length)));
     }
-    ropes.push_back(rope_table(frequencies, sequences, residual_type(decoder.compute())));
+    ropes.push_back(
+        rope_table(frequencies, sequences,
+                   at::TensorOptions(residual_type(decoder.compute())).device(decoder.device())));
   }
 }
 

@@ -13,8 +13,16 @@ void Hooks::observe(const SiteSet& sites, Observer observer) {
 }
 
 void Hooks::intervene(const SiteSet& sites, Intervention intervention) {
+  add(sites, std::move(intervention), /*on_device=*/false);
+}
+
+void Hooks::intervene_on_device(const SiteSet& sites, Intervention intervention) {
+  add(sites, std::move(intervention), /*on_device=*/true);
+}
+
+void Hooks::add(const SiteSet& sites, Intervention intervention, bool on_device) {
   for (const SiteId site : sites.list()) wanted_.add(site);
-  interventions_.emplace_back(sites, std::move(intervention));
+  interventions_.push_back({sites, std::move(intervention), on_device});
 }
 
 Hooks Hooks::without_observers() const {
@@ -24,18 +32,19 @@ Hooks Hooks::without_observers() const {
 }
 
 void Hooks::add_interventions(const Hooks& other) {
-  for (const auto& [sites, intervention] : other.interventions_) intervene(sites, intervention);
+  for (const Edit& edit : other.interventions_) add(edit.sites, edit.intervention, edit.on_device);
 }
 
 bool Hooks::edits(SiteId site) const {
   return std::any_of(interventions_.begin(), interventions_.end(),
-                     [&](const auto& row) { return row.first.contains(site); });
+                     [&](const Edit& edit) { return edit.sites.contains(site); });
 }
 
 at::Tensor Hooks::run(const SiteContext& context, at::Tensor tensor) const {
-  for (const auto& [sites, intervention] : interventions_) {
-    if (!sites.contains(context.site)) continue;
-    at::Tensor edited = intervention(context, tensor);
+  for (const Edit& edit : interventions_) {
+    if (!edit.sites.contains(context.site)) continue;
+    at::Tensor edited = edit.intervention(context, edit.on_device ? tensor : tensor.cpu());
+    if (edited.defined()) edited = edited.to(tensor.device());
     if (!edited.defined() || edited.sizes() != tensor.sizes() ||
         edited.scalar_type() != tensor.scalar_type()) {
       throw std::logic_error("an intervention at " + site_name(context.site) +
@@ -43,8 +52,11 @@ at::Tensor Hooks::run(const SiteContext& context, at::Tensor tensor) const {
     }
     tensor = std::move(edited);
   }
+  at::Tensor shown;
   for (const auto& [sites, observer] : observers_) {
-    if (sites.contains(context.site)) observer(context, tensor);
+    if (!sites.contains(context.site)) continue;
+    if (!shown.defined()) shown = tensor.cpu();
+    observer(context, shown);
   }
   return tensor;
 }

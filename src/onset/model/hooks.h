@@ -33,10 +33,11 @@ struct SiteContext {
 };
 
 // Called on the thread that runs the forward pass, in the order of the pass. The tensor may be
-// kept: the pass does not write to it again.
+// kept: the pass does not write to it again. It lies on the CPU, wherever the model is computed.
 using Observer = std::function<void(const SiteContext&, const at::Tensor&)>;
 // Returns what the pass goes on with: the tensor itself, or another of the same shape and type.
-// Must not change the given tensor in place.
+// Must not change the given tensor in place. Gets and gives tensors on the CPU, or, where it was
+// added for that, on the device of the pass.
 using Intervention = std::function<at::Tensor(const SiteContext&, const at::Tensor&)>;
 
 // At each site first all interventions in the order they were added, then all observers, which see
@@ -47,6 +48,8 @@ class Hooks {
 
   void observe(const SiteSet& sites, Observer observer);
   void intervene(const SiteSet& sites, Intervention intervention);
+  // One that works on the device of the pass, so that nothing is brought to the CPU and back.
+  void intervene_on_device(const SiteSet& sites, Intervention intervention);
 
   [[nodiscard]] std::int64_t layer_count() const { return wanted_.layer_count(); }
   // The interventions of `other`, behind those that are here; its observers stay out.
@@ -62,8 +65,15 @@ class Hooks {
   [[nodiscard]] at::Tensor run(const SiteContext& context, at::Tensor tensor) const;
 
  private:
+  struct Edit {
+    SiteSet sites;
+    Intervention intervention;
+    bool on_device = false;
+  };
+  void add(const SiteSet& sites, Intervention intervention, bool on_device);
+
   SiteSet wanted_;
-  std::vector<std::pair<SiteSet, Intervention>> interventions_;
+  std::vector<Edit> interventions_;
   std::vector<std::pair<SiteSet, Observer>> observers_;
 };
 

@@ -7,13 +7,14 @@
 #include "onset/kernels/elementwise.h"
 #include "onset/kernels/elementwise_gradients.h"
 #include "onset/kernels/gradient.h"
+#include "onset/kernels/own_kernels.h"
 
 namespace onset {
 namespace {
 
 // What the kernels of elementwise_gradients.h take.
 bool suits_kernels(const at::Tensor& tensor) {
-  return tensor.scalar_type() == at::kFloat && tensor.is_contiguous() && tensor.is_cpu();
+  return tensor.scalar_type() == at::kFloat && tensor.is_contiguous() && suits_own_kernels(tensor);
 }
 
 at::Tensor recorded_rms_norm(const at::Tensor& x, const at::Tensor& gain, double eps) {
@@ -60,7 +61,7 @@ at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& gain, double eps) {
 }
 
 RopeTable rope_table(std::span<const RopeFrequencies> frequencies,
-                     std::span<const SequenceRows> sequences, at::ScalarType type) {
+                     std::span<const SequenceRows> sequences, const at::TensorOptions& options) {
   const std::int64_t rows = sequences.back().row + sequences.back().count;
   const auto half = static_cast<std::int64_t>(frequencies.front().inverse.size());
   at::Tensor cos = at::empty({rows, half}, at::TensorOptions().dtype(at::kDouble));
@@ -77,7 +78,7 @@ RopeTable rope_table(std::span<const RopeFrequencies> frequencies,
       }
     }
   }
-  return {cos.to(type), sin.to(type)};
+  return {cos.to(options), sin.to(options)};
 }
 
 at::Tensor soft_cap(const at::Tensor& x, double cap) {

@@ -20,9 +20,11 @@ struct RopeTable {
 };
 
 // For the positions of the packed rows, with the frequencies of each sequence. Angles are float32
-// products of position and frequency, as the reference implementations compute them.
+// products of position and frequency, as the reference implementations compute them. `options`: the
+// type and the device of the table.
 [[nodiscard]] RopeTable rope_table(std::span<const RopeFrequencies> frequencies,
-                                   std::span<const SequenceRows> sequences, at::ScalarType type);
+                                   std::span<const SequenceRows> sequences,
+                                   const at::TensorOptions& options);
 
 // cap * tanh(x / cap); x itself for a cap of 0.
 [[nodiscard]] at::Tensor soft_cap(const at::Tensor& x, double cap);

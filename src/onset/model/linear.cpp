@@ -8,6 +8,8 @@
 
 #include "onset/kernels/gradient.h"
 #include "onset/kernels/low_rank.h"
+#include "onset/kernels/own_kernels.h"
+#include "onset/kernels/plain_product.h"
 #include "onset/kernels/product_gradients.h"
 
 namespace onset {
@@ -20,7 +22,9 @@ at::Tensor dropped(const at::Tensor& x, const LowRankAdapter& adapter) {
   const at::Generator generator =
       at::detail::createCPUGenerator(adapter.dropping->seed ^ (adapter.stream + 1) * golden);
   const double kept = 1.0 - adapter.dropout;
-  return x.mul(at::empty_like(x).bernoulli_(kept, generator).div_(kept));
+  // Drawn on the CPU: the same mask on every device.
+  const at::Tensor mask = at::empty_like(x, x.options().device(at::kCPU));
+  return x.mul(mask.bernoulli_(kept, generator).div_(kept).to(x.device()));
 }
 
 bool drops(const LowRankAdapter& adapter) {
@@ -34,7 +38,7 @@ at::Tensor low_rank_product(const at::Tensor& x, const LowRankAdapter& adapter) 
 
 bool suits_low_rank_kernels(const LowRankAdapter& adapter) {
   const auto suits = [](const at::Tensor& t) {
-    return t.scalar_type() == at::kFloat && t.is_cpu();
+    return t.scalar_type() == at::kFloat && suits_own_kernels(t);
   };
   return suits(adapter.down) && suits(adapter.up);
 }
@@ -48,6 +52,10 @@ struct LowRankStep {
 // What the adapter adds to the rows of the weight that `up` [n, r] belongs to: [n, in].
 at::Tensor change_of(const LowRankAdapter& adapter, const at::Tensor& up) {
   return at::mm(up.detach(), adapter.down.detach()).mul(adapter.scale);
+}
+
+ProductType product_type(Compute compute) {
+  return compute == Compute::bf16 ? ProductType::bf16 : ProductType::f32;
 }
 
 // Features of each head from pairs (i, i + K/2) side by side to the two halves one after the other.
@@ -73,13 +81,17 @@ Linear::Linear(const StoredMatrix& stored, at::Tensor bias, Compute compute,
 
 at::Tensor Linear::converted() const {
   if (resident_.defined()) return resident_;
-  if (compute_ == Compute::f64 && parameter_.defined()) return parameter_;
-  const at::ScalarType type = compute_ == Compute::f64 ? at::kDouble : at::kBFloat16;
-  at::Tensor view = view_as_tensor(stored_, type);
-  return view.defined() ? view : expand(stored_, type);
+  const bool unlike_stored = compute_ == Compute::f64 || device_ != at::kCPU;
+  if (unlike_stored && parameter_.defined()) return parameter_;
+  at::ScalarType type = at::kFloat;
+  if (compute_ == Compute::f64) type = at::kDouble;
+  if (compute_ == Compute::bf16) type = at::kBFloat16;
+  const at::Tensor view = view_as_tensor(stored_, type);
+  return (view.defined() ? view : expand(stored_, type)).to(device_);
 }
 
 at::Tensor Linear::product(const at::Tensor& x) const {
+  if (!suits_own_kernels(x)) return plain_product(x, converted(), product_type(compute_));
   switch (compute_) {
     case Compute::f64:
       return at::linear(x, converted());
@@ -94,8 +106,9 @@ at::Tensor Linear::product(const at::Tensor& x) const {
   return multiply(x, stored_);
 }
 
-at::Tensor Linear::ordered_product(const at::Tensor& x) const {
-  at::Tensor out = product(x);
+at::Tensor Linear::ordered_product(const at::Tensor& x) const { return ordered(product(x)); }
+
+at::Tensor Linear::ordered(const at::Tensor& out) const {
   return permuted_head_dim_ > 0 ? unpermute_features(out, permuted_head_dim_) : out;
 }
 
@@ -110,7 +123,7 @@ at::Tensor Linear::adapted_product(const at::Tensor& x, const at::Tensor& adapte
 }
 
 at::Tensor Linear::recorded_product(const at::Tensor& x, const at::Tensor& adapted) const {
-  const ProductType type = compute_ == Compute::bf16 ? ProductType::bf16 : ProductType::f32;
+  const ProductType type = product_type(compute_);
   const bool trained = records_gradient(parameter_);
   // The inputs: x, then what there is of the weight, and of the adapter's three.
   std::vector<at::Tensor> inputs{x};
@@ -158,12 +171,38 @@ at::Tensor Linear::recorded_product(const at::Tensor& x, const at::Tensor& adapt
            }});
 }
 
+at::Tensor Linear::recorded_plain_product(const at::Tensor& x) const {
+  const bool trained = records_gradient(parameter_);
+  std::vector<at::Tensor> inputs{x};
+  if (trained) inputs.push_back(parameter_);
+  return ordered(with_gradient(inputs, {trained ? x : at::Tensor()},
+                               {.forward = [&] { return product(x); },
+                                .backward =
+                                    [weight = converted().detach(), type = product_type(compute_),
+                                     trained](const GradientCall& call) {
+                                      const at::Tensor& dy = call.output_gradient;
+                                      std::vector<at::Tensor> gradients(1);
+                                      if (call.wanted(0))
+                                        gradients[0] = plain_product(dy, weight.t(), type);
+                                      if (trained) {
+                                        gradients.push_back(
+                                            plain_product(dy.t(), call.saved.front().t(), type));
+                                      }
+                                      return gradients;
+                                    }}));
+}
+
 at::Tensor Linear::operator()(const at::Tensor& x) const {
   const bool by_kernels = adapter_ && compute_ != Compute::f64 && suits_low_rank_kernels(*adapter_);
   const auto adapted = [&] { return drops(*adapter_) ? dropped(x, *adapter_) : x; };
   const at::Tensor input = by_kernels ? adapted() : at::Tensor();
   const bool records = compute_ != Compute::f64 && (records_gradient(x) || trains());
-  at::Tensor out = records ? recorded_product(x, input) : adapted_product(x, input, nullptr);
+  at::Tensor out;
+  if (!records) {
+    out = adapted_product(x, input, nullptr);
+  } else {
+    out = suits_own_kernels(x) ? recorded_product(x, input) : recorded_plain_product(x);
+  }
   if (bias_.defined()) out = out.add(ordered_bias());
   return adapter_ && !by_kernels ? out.add(low_rank_product(adapted(), *adapter_)) : out;
 }
@@ -180,8 +219,8 @@ void Linear::set_parameter(at::Tensor weight) {
   parameter_ = std::move(weight);
   permuted_head_dim_ = 0;
   resident_ = at::Tensor();
-  // float64 is for tests; stored() then keeps what the checkpoint holds.
-  if (compute_ != Compute::f64) stored_ = stored_view(parameter_);
+  // float64 is for tests; stored() then, and on another device, keeps what the checkpoint holds.
+  if (compute_ != Compute::f64 && suits_own_kernels(parameter_)) stored_ = stored_view(parameter_);
   refresh();
 }
 
@@ -192,7 +231,8 @@ void Linear::refresh() {
 }
 
 StoredMatrix Linear::multiplied() const {
-  return resident_.defined() && compute_ == Compute::bf16 ? stored_view(resident_) : stored_;
+  const bool kept = resident_.defined() && compute_ == Compute::bf16 && device_ == at::kCPU;
+  return kept ? stored_view(resident_) : stored_;
 }
 
 Linear Linear::outputs(std::int64_t first, std::int64_t count) const {
@@ -200,6 +240,7 @@ Linear Linear::outputs(std::int64_t first, std::int64_t count) const {
     throw std::logic_error("Linear::outputs: of a layer with a bias or permuted rows");
   }
   Linear part(stored_.slice(first, count), {}, compute_);
+  part.device_ = device_;
   if (resident_.defined()) part.resident_ = resident_.narrow(0, first, count);
   if (parameter_.defined()) part.parameter_ = parameter_.narrow(0, first, count);
   if (adapter_) {
@@ -211,25 +252,35 @@ Linear Linear::outputs(std::int64_t first, std::int64_t count) const {
 }
 
 void Linear::make_resident() {
-  if (compute_ != Compute::f32) resident_ = converted();
+  if (compute_ != Compute::f32 || device_ != at::kCPU) resident_ = converted();
+}
+
+void Linear::place(at::Device device) {
+  device_ = device;
+  if (bias_.defined()) bias_ = bias_.to(device);
 }
 
 at::Tensor Linear::dense(at::ScalarType type) const {
-  at::Tensor weight = parameter_.defined() ? parameter_.detach().to(type) : expand(stored_, type);
+  at::Tensor weight =
+      parameter_.defined() ? parameter_.detach().to(at::kCPU, type) : expand(stored_, type);
   if (permuted_head_dim_ != 0) {
     weight = unpermute_features(weight.t().contiguous(), permuted_head_dim_).t().contiguous();
   }
-  return adapter_ ? weight.add(change_of(*adapter_, adapter_->up).to(type)) : weight;
+  return adapter_ ? weight.add(change_of(*adapter_, adapter_->up).to(at::kCPU, type)) : weight;
 }
 
-at::Tensor Linear::dense_bias() const { return bias_.defined() ? ordered_bias().detach() : bias_; }
+at::Tensor Linear::dense_bias() const {
+  return bias_.defined() ? ordered_bias().detach().cpu() : bias_;
+}
 
 at::Tensor Linear::dense_row(std::int64_t row, at::ScalarType type) const {
   if (permuted_head_dim_ != 0) throw std::logic_error("Linear::dense_row: of permuted rows");
-  const at::Tensor weight = parameter_.defined() ? parameter_.detach().select(0, row).to(type)
-                                                 : expand(stored_.slice(row, 1), type).view(-1);
+  const at::Tensor weight = parameter_.defined()
+                                ? parameter_.detach().select(0, row).to(at::kCPU, type)
+                                : expand(stored_.slice(row, 1), type).view(-1);
   if (!adapter_) return weight;
-  return weight.add(change_of(*adapter_, adapter_->up.narrow(0, row, 1)).view(-1).to(type));
+  return weight.add(
+      change_of(*adapter_, adapter_->up.narrow(0, row, 1)).view(-1).to(at::kCPU, type));
 }
 
 bool Linear::trains() const {

@@ -53,13 +53,15 @@ class Linear {
   [[nodiscard]] at::Tensor operator()(const at::Tensor& x) const;
   // Converts the weight once and keeps it, where the computation needs it converted.
   void make_resident();
+  // From now on products are made on that device, of x that lies there.
+  void place(at::Device device);
 
   // Outputs [first, first + count) as a layer of their own. Throws std::logic_error where the rows
   // are permuted or there is a bias.
   [[nodiscard]] Linear outputs(std::int64_t first, std::int64_t count) const;
 
-  // From now on the layer's weight is this tensor [out, in] of the residual type, in the usual row
-  // order; stored() is a view of it. Not in InferenceMode.
+  // From now on the layer's weight is this tensor [out, in] of the residual type on the layer's
+  // device, in the usual row order; on the CPU stored() is a view of it. Not in InferenceMode.
   void set_parameter(at::Tensor weight);
   void set_bias(at::Tensor bias) { bias_ = std::move(bias); }
   // To be called after a parameter was written to: makes what is kept converted anew.
@@ -76,7 +78,8 @@ class Linear {
   // The weight as products read it: where it is kept as bfloat16, that. A view of this layer.
   [[nodiscard]] StoredMatrix multiplied() const;
   [[nodiscard]] const at::Tensor& bias() const { return bias_; }
-  // The whole weight with its adapter as a tensor [out, in] in the usual row order.
+  // The whole weight with its adapter as a tensor [out, in] in the usual row order. Like the other
+  // two below a copy on the CPU, wherever the layer is.
   [[nodiscard]] at::Tensor dense(at::ScalarType type) const;
   // The bias in the usual row order; undefined without one.
   [[nodiscard]] at::Tensor dense_bias() const;
@@ -95,12 +98,16 @@ class Linear {
                                            at::Tensor* hidden) const;
   // The same, recorded.
   [[nodiscard]] at::Tensor recorded_product(const at::Tensor& x, const at::Tensor& adapted) const;
+  // ordered_product() by libtorch's operations, recorded.
+  [[nodiscard]] at::Tensor recorded_plain_product(const at::Tensor& x) const;
+  [[nodiscard]] at::Tensor ordered(const at::Tensor& out) const;
   [[nodiscard]] at::Tensor ordered_bias() const;
   [[nodiscard]] at::Tensor converted() const;
 
   StoredMatrix stored_;
   at::Tensor bias_;
   Compute compute_ = Compute::f32;
+  at::Device device_ = at::kCPU;
   std::int64_t permuted_head_dim_ = 0;
   at::Tensor resident_;
   at::Tensor parameter_;  // undefined: the weight is what the checkpoint stores

@@ -47,6 +47,7 @@ std::string_view compute_name(Compute compute) {
 }
 
 Model Model::open(const std::filesystem::path& path, const ModelOptions& options, const Log& log) {
+  require_device(options.device);
   Model model;
   model.impl_ = std::make_shared<Impl>(Checkpoint::open(path), options, log);
   return model;

@@ -10,6 +10,7 @@
 #include "onset/base/log.h"
 #include "onset/checkpoint/checkpoint.h"
 #include "onset/model/config.h"
+#include "onset/model/device.h"
 
 namespace onset {
 
@@ -39,11 +40,15 @@ enum class Residency {
 struct ModelOptions {
   Compute compute = Compute::f32;
   Residency residency = Residency::streamed;
+  // On another device than the CPU weights are expanded to the type of the products as they are
+  // brought there: all at once where the model is resident, else each when it is needed.
+  Device device = {};
 };
 
 class Model {
  public:
-  // Throws an input error naming the file and the tensor or key. Warnings go to the log.
+  // Throws an input error naming the file and the tensor or key, and what require_device() throws.
+  // Warnings go to the log.
   static Model open(const std::filesystem::path& path, const ModelOptions& options = {},
                     const Log& log = {});
 

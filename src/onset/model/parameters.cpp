@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "onset/base/error.h"
+#include "onset/kernels/own_kernels.h"
 #include "onset/kernels/product_gradients.h"
 #include "onset/model/decoder_pass.h"
 
@@ -22,14 +23,15 @@ std::string parameter_name(const Linear& linear) {
 }
 
 // The up-projection of latents as one layer, where the file holds its halves apart.
-void join_halves(LatentWeights& latent, std::int64_t heads, Compute compute,
+void join_halves(LatentWeights& latent, std::int64_t heads, Compute compute, at::Device device,
                  const std::string& name) {
   latent.resident_up = at::Tensor();
   if (latent.key_up.empty()) return;
   const at::Tensor joined = latent.dense_up(heads, at::kFloat).flatten(0, 1).contiguous();
   latent.key_value_up = Linear(stored_view(joined), {}, compute);
   latent.key_value_up.set_origin({.name = name});
-  latent.key_value_up.set_parameter(joined.to(residual_type(compute)));
+  latent.key_value_up.place(device);
+  latent.key_value_up.set_parameter(joined.to(device, residual_type(compute)));
   latent.key_up.clear();
   latent.value_up.clear();
 }
@@ -39,11 +41,14 @@ void join_halves(LatentWeights& latent, std::int64_t heads, Compute compute,
 Parameters::Parameters(Decoder& decoder) : decoder_(decoder) {
   ModelWeights& weights = decoder.weights_to_change();
   const at::ScalarType type = residual_type(decoder.compute());
-  at::Tensor embedding = expand(weights.embedding, at::kFloat).to(type).requires_grad_(true);
+  at::Tensor embedding =
+      expand(weights.embedding, at::kFloat).to(decoder.device(), type).requires_grad_(true);
   const bool gguf = weights.gguf;
   all_.push_back({gguf ? "token_embd.weight" : weights.prefix + "embed_tokens.weight", embedding});
   weights.embedding_parameter = embedding;
-  if (type == at::kFloat) weights.embedding = stored_view(embedding);
+  if (type == at::kFloat && suits_own_kernels(embedding)) {
+    weights.embedding = stored_view(embedding);
+  }
   for (std::int64_t layer = 0; layer < decoder.config().layer_count(); ++layer) add_layer(layer);
   add_gain(gguf ? "output_norm.weight" : weights.prefix + "norm.weight", weights.final_norm);
   if (weights.tied) {
@@ -57,13 +62,17 @@ Parameters::Parameters(Decoder& decoder) : decoder_(decoder) {
 
 void Parameters::add_linear(Linear& linear) {
   const at::Tensor stored_bias = linear.dense_bias();
-  const at::Tensor weight =
-      linear.dense(at::kFloat).to(residual_type(decoder_.compute())).contiguous();
+  const at::Tensor weight = linear.dense(at::kFloat)
+                                .to(decoder_.device(), residual_type(decoder_.compute()))
+                                .contiguous();
   linear.set_parameter(at::Tensor(weight).requires_grad_(true));
   linears_.push_back(&linear);
   all_.push_back({parameter_name(linear), linear.parameter()});
   if (!stored_bias.defined()) return;
-  const at::Tensor bias = stored_bias.clone().requires_grad_(true);
+  const at::Tensor bias = stored_bias
+                              .to(decoder_.device(), stored_bias.scalar_type(),
+                                  /*non_blocking=*/false, /*copy=*/true)
+                              .requires_grad_(true);
   linear.set_bias(bias);
   const TensorOrigin& origin = linear.origin();
   all_.push_back({str_cat(origin.name, ".bias",
@@ -92,7 +101,7 @@ void Parameters::add_layer(std::int64_t index) {
   }
   if (layer.attention.latent) {
     join_halves(*layer.attention.latent, decoder_.config().heads, decoder_.compute(),
-                str_cat("blk.", index, ".attn_kv_b"));
+                decoder_.device(), str_cat("blk.", index, ".attn_kv_b"));
   }
   for_each_linear(layer, [&](Linear& linear) { add_linear(linear); });
 }

@@ -63,8 +63,8 @@ void keep_best_groups(const MixtureConfig& mixture, std::vector<double>& scores,
 // The choice for every token, by scores that have no gradient.
 at::Tensor choose(const at::Tensor& scores, const at::Tensor& logits,
                   const MixtureConfig& mixture) {
-  const at::Tensor by = scores.detach().to(at::kDouble).contiguous();
-  const at::Tensor raw = logits.detach().to(at::kDouble).contiguous();
+  const at::Tensor by = scores.detach().to(at::kCPU, at::kDouble).contiguous();
+  const at::Tensor raw = logits.detach().to(at::kCPU, at::kDouble).contiguous();
   const std::int64_t tokens = by.size(0);
   const auto count = static_cast<std::size_t>(by.size(1));
   at::Tensor experts = at::empty({tokens, mixture.chosen}, at::kLong);
@@ -84,7 +84,7 @@ at::Tensor choose(const at::Tensor& scores, const at::Tensor& logits,
     std::sort(indices.begin(), indices.begin() + mixture.chosen);
     out = std::copy_n(indices.begin(), mixture.chosen, out);
   }
-  return experts;
+  return experts.to(logits.device());
 }
 
 }  // namespace
@@ -104,7 +104,7 @@ Routing route(const at::Tensor& logits, const MixtureConfig& mixture,
 }
 
 std::vector<ExpertRows> group_by_expert(const at::Tensor& experts, std::int64_t expert_count) {
-  const at::Tensor chosen = experts.contiguous();
+  const at::Tensor chosen = experts.cpu().contiguous();
   const auto* expert = chosen.const_data_ptr<std::int64_t>();
   std::vector<ExpertRows> groups(static_cast<std::size_t>(expert_count));
   for (std::int64_t slot = 0; slot < chosen.numel(); ++slot) {

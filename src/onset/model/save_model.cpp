@@ -67,7 +67,7 @@ void write_shard(const fs::path& path, const Shard& shard) {
   SafetensorsWriter writer(path);
   writer.set_metadata("format", "pt");  // transformers asks for it
   for (const SavedTensor* tensor : shard) {
-    const at::Tensor values = tensor->make();
+    const at::Tensor values = tensor->make().cpu();
     const auto* data = static_cast<const std::byte*>(values.const_data_ptr());
     writer.add(tensor->name, tensor->dtype, tensor->shape, {data, values.nbytes()});
   }

@@ -10,7 +10,7 @@ namespace {
 // Rows as float32: of the tensor where something is trained, else of the file.
 at::Tensor rows_of(const at::Tensor& trained, const StoredMatrix& stored, std::int64_t first,
                    std::int64_t count) {
-  if (trained.defined()) return trained.detach().narrow(0, first, count).to(at::kFloat);
+  if (trained.defined()) return trained.detach().narrow(0, first, count).to(at::kCPU, at::kFloat);
   return expand(stored.slice(first, count), at::kFloat);
 }
 

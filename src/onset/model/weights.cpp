@@ -163,7 +163,8 @@ void find_head(TensorFinder& finder, const Checkpoint& checkpoint, const ModelCo
 
 at::Tensor LatentWeights::up(const at::Tensor& latents, std::int64_t heads) const {
   if (key_up.empty()) return key_value_up(latents);
-  return at::linear(latents, dense_up(heads, latents.scalar_type()).flatten(0, 1));
+  const at::Tensor up = dense_up(heads, latents.scalar_type()).to(latents.device());
+  return at::linear(latents, up.flatten(0, 1));
 }
 
 at::Tensor LatentWeights::dense_up(std::int64_t heads, at::ScalarType type) const {

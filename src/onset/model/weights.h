@@ -34,7 +34,7 @@ struct LatentWeights {
 
   // Latents [n, kv_rank] times key_value_up: [n, H * (K - rope + V)].
   [[nodiscard]] at::Tensor up(const at::Tensor& latents, std::int64_t heads) const;
-  // key_value_up as a tensor [H, K - rope + V, kv_rank].
+  // key_value_up as a tensor [H, K - rope + V, kv_rank] on the CPU.
   [[nodiscard]] at::Tensor dense_up(std::int64_t heads, at::ScalarType type) const;
 };
 

@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include "onset/model/placement.h"
+
 namespace onset {
 
 SftExample completion_example(const TokenIds& prompt, const TokenIds& completion) {
@@ -30,7 +32,7 @@ SummedLogps summed_logps(const Policy& policy, std::span<const SftExample> examp
   }
   result.sums =
       at::zeros({static_cast<std::int64_t>(examples.size())}, values.options().requires_grad(false))
-          .index_add(0, at::tensor(example_of, at::kLong), values);
+          .index_add(0, indices(example_of, values), values);
   return result;
 }
 

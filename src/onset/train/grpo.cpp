@@ -38,7 +38,7 @@ void check(const GrpoOptions& options, const Ranks& ranks) {
 }
 
 std::vector<double> to_doubles(const at::Tensor& values) {
-  const at::Tensor wide = values.detach().to(at::kDouble).contiguous();
+  const at::Tensor wide = values.detach().to(at::kCPU, at::kDouble).contiguous();
   return {wide.const_data_ptr<double>(), wide.const_data_ptr<double>() + wide.numel()};
 }
 

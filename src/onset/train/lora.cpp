@@ -12,6 +12,7 @@
 #include "onset/base/content_hash.h"
 #include "onset/base/error.h"
 #include "onset/base/strings.h"
+#include "onset/kernels/own_kernels.h"
 #include "onset/kernels/product_gradients.h"
 #include "onset/model/decoder_pass.h"
 
@@ -34,8 +35,8 @@ bool has_module(const std::vector<Module>& modules, const std::string& name) {
                      [&](const Module& module) { return module.name == name; });
 }
 
-void make_leaf(at::Tensor& tensor, bool trains) {
-  if (tensor.defined()) tensor = tensor.detach().requires_grad_(trains);
+void make_leaf(at::Tensor& tensor, at::Device device, bool trains) {
+  if (tensor.defined()) tensor = tensor.detach().to(device).requires_grad_(trains);
 }
 
 // Calls visit(name, tensor) for each tensor of the adapter under its name in PEFT's files.
@@ -56,12 +57,12 @@ void for_each_tensor(const LoraTensors& tensors, const Visit& visit) {
 LoraAdapter::LoraAdapter(Decoder& decoder, LoraConfig config, LoraTensors tensors, bool trains)
     : decoder_(decoder), config_(std::move(config)), tensors_(std::move(tensors)), trains_(trains) {
   for (AdaptedModule& module : tensors_.adapted) {
-    make_leaf(module.down, trains);
-    make_leaf(module.up, trains);
+    make_leaf(module.down, decoder.device(), trains);
+    make_leaf(module.up, decoder.device(), trains);
   }
   for (SavedModule& module : tensors_.saved) {
-    make_leaf(module.weight, trains);
-    make_leaf(module.bias, trains);
+    make_leaf(module.weight, decoder.device(), trains);
+    make_leaf(module.bias, decoder.device(), trains);
   }
   attach();
 }
@@ -147,7 +148,9 @@ void LoraAdapter::attach_embedding(const SavedModule& module) {
     weights.tied = tied;
   });
   weights.embedding_parameter = module.weight;
-  if (module.weight.scalar_type() == at::kFloat) weights.embedding = stored_view(module.weight);
+  if (module.weight.scalar_type() == at::kFloat && suits_own_kernels(module.weight)) {
+    weights.embedding = stored_view(module.weight);
+  }
   if (!weights.tied) return;
   if (!config_.keep_tied) {
     weights.tied = false;
@@ -167,7 +170,8 @@ void LoraAdapter::renew_latents() {
     undo_.push_back([&latent, before = latent.resident_up] { latent.resident_up = before; });
     latent.resident_up =
         trains_ ? at::Tensor()
-                : latent.dense_up(decoder_.config().heads, residual_type(decoder_.compute()));
+                : latent.dense_up(decoder_.config().heads, residual_type(decoder_.compute()))
+                      .to(decoder_.device());
   }
 }
 
@@ -224,7 +228,7 @@ std::string fingerprint(const LoraTensors& tensors) {
   ContentHash hash;
   for (const AdaptedModule& module : tensors.adapted) hash.add(module.scale);
   for_each_tensor(tensors, [&](const std::string& name, const at::Tensor& tensor) {
-    const at::Tensor values = tensor.detach().to(at::kFloat).contiguous();
+    const at::Tensor values = tensor.detach().to(at::kCPU, at::kFloat).contiguous();
     hash.add(name).add(std::as_bytes(
         std::span(values.const_data_ptr<float>(), static_cast<std::size_t>(values.numel()))));
   });

@@ -4,6 +4,7 @@
 
 #include "onset/base/error.h"
 #include "onset/base/strings.h"
+#include "onset/model/device.h"
 #include "onset/train/head_parts.h"
 #include "onset/train/report_words.h"
 
@@ -64,7 +65,8 @@ std::string MemoryPlan::text() const {
     if (bytes == 0) continue;
     list += str_cat(list.empty() ? "" : ", ", what, " ", memory_words(bytes));
   }
-  return str_cat("Memory, estimated: ", memory_words(total()), " (", list, ").");
+  return str_cat("Memory", device == "cpu" ? "" : " of " + device,
+                 ", estimated: ", memory_words(total()), " (", list, ").");
 }
 
 MemoryFacts memory_facts(const Checkpoint& checkpoint) {
@@ -79,14 +81,18 @@ MemoryFacts memory_facts(const Checkpoint& checkpoint) {
 MemoryPlan memory_plan(const TrainSettings& settings, const ModelConfig& config,
                        const MemoryFacts& facts) {
   const bool adapter = settings.lora.use_peft;
-  // Weights in bfloat16 are used where the file is mapped; those that are trained have masters.
-  const std::int64_t rounded = facts.weights - (adapter ? facts.stored_as_bf16 : 0);
+  const bool on_gpu = parse_device(settings.trainer.device).kind != DeviceKind::cpu;
+  // Weights in bfloat16 are used where the file is mapped; those that are trained have masters. On
+  // a GPU what is not trained stands in the type of the products alone.
+  const std::int64_t rounded = facts.weights - (adapter && !on_gpu ? facts.stored_as_bf16 : 0);
   const std::int64_t halves = settings.trainer.bf16 ? 2 * rounded : 0;
-  const std::int64_t weights =
-      (adapter ? facts.stored_bytes : float_bytes * facts.weights) + halves;
+  const std::int64_t expanded = settings.trainer.bf16 ? 0 : float_bytes * facts.weights;
+  const std::int64_t base = on_gpu ? expanded : facts.stored_bytes;
+  const std::int64_t weights = (adapter ? base : float_bytes * facts.weights) + halves;
   const std::int64_t tokens = micro_batch_tokens(settings, facts.longest);
   const std::int64_t head = config.vocabulary * config.hidden * float_bytes;
   MemoryPlan plan;
+  plan.device = settings.trainer.device;
   plan.parts.emplace_back("weights", weights + (adapter ? float_bytes * facts.trained : 0));
   plan.parts.emplace_back("gradients", float_bytes * facts.trained);
   plan.parts.emplace_back("moments", 2 * float_bytes * facts.trained);
@@ -101,7 +107,7 @@ MemoryPlan memory_plan(const TrainSettings& settings, const ModelConfig& config,
         "rollouts", rows * (facts.longest + settings.grpo.loss.max_completion_length) *
                         config.layer_count() * 2 * config.kv_heads * config.head_dim * float_bytes);
     if (settings.grpo.loss.beta > 0) {
-      plan.parts.emplace_back("reference", facts.stored_bytes + halves);
+      plan.parts.emplace_back("reference", base + halves);
     }
   }
   plan.parts.emplace_back("program", program);
@@ -130,8 +136,9 @@ void refuse_what_cannot_fit(const MemoryPlan& plan, const TrainSettings& setting
     hint = "train an adapter: set use_peft";
   }
   throw resource_error(str_cat("the run needs about ", memory_words(plan.total()), ", and ",
-                               memory_words(*available), " are free; ", what, " take ",
-                               memory_words(largest->second)),
+                               memory_words(*available), " are free",
+                               plan.device == "cpu" ? "" : " on " + plan.device, "; ", what,
+                               " take ", memory_words(largest->second)),
                        hint);
 }
 

@@ -26,6 +26,7 @@ struct MemoryFacts {
 
 struct MemoryPlan {
   std::vector<std::pair<std::string, std::int64_t>> parts;  // what, and bytes
+  std::string device = "cpu";                               // whose memory it is
 
   [[nodiscard]] std::int64_t total() const;
   // "Memory: 3.9 GiB: weights .. ", for people.
@@ -34,7 +35,7 @@ struct MemoryPlan {
 
 // An estimate for one process; docs/train.md compares it with what was measured.
 //   weights       4 bytes each where all are trained (and 2 in bf16); with an adapter as stored
-//                 (and 2 in bf16, unless the file holds them so)
+//                 (and 2 in bf16, unless the file holds them so); on a GPU 4, or 2 in bf16
 //   gradients and moments  4 + 8 bytes a trained weight
 //   activations   of the tokens of a micro-batch: a block keeps about 4 D + 4 H K + 4 G K + 3 F
 //                 numbers a token (F of the experts a token is sent to), or with

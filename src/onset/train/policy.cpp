@@ -68,7 +68,8 @@ TokenLogps Policy::logps(std::span<const SftExample* const> examples,
   }
   const Decoder& decoder = model_.decoder();
   if (batch.empty()) {
-    return {.values = at::zeros({0}, at::kFloat).requires_grad_(c10::GradMode::is_enabled())};
+    return {.values = at::zeros({0}, at::TensorOptions(at::kFloat).device(decoder.device()))
+                          .requires_grad_(c10::GradMode::is_enabled())};
   }
   const Hooks* hooks = options.masked ? hooks_.get() : nullptr;
   const ForwardResult result = decoder.forward(batch, LogitRows::none, hooks);

@@ -15,6 +15,7 @@ namespace {
 // Numbers summed by one call.
 constexpr std::int64_t bucket_numbers = std::int64_t{4} << 20;
 
+// A tensor on the CPU.
 void add_one(at::Tensor& gradient, const Ranks& ranks) {
   const auto count = static_cast<std::size_t>(gradient.numel());
   if (gradient.scalar_type() == at::kDouble) {
@@ -29,7 +30,7 @@ void add_bucket(std::vector<at::Tensor>& gradients, const Ranks& ranks) {
   if (gradients.empty()) return;
   std::vector<at::Tensor> flat;
   for (const at::Tensor& gradient : gradients) flat.push_back(gradient.reshape({-1}));
-  at::Tensor joined = at::cat(flat);
+  at::Tensor joined = at::cat(flat).cpu();
   add_one(joined, ranks);
   std::int64_t first = 0;
   for (at::Tensor& gradient : gradients) {

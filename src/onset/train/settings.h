@@ -67,7 +67,8 @@ struct TrainerSettings {
   ScheduleShape lr_scheduler_type = ScheduleShape::linear;
   std::optional<bool> greater_is_better = {};  // not given: no for losses, else yes
   bool load_best_model_at_end = false;
-  bool bf16 = false;  // computes in bfloat16; weights and moments stay float32
+  std::string device = "cpu";  // model/device.h says which there are
+  bool bf16 = false;           // computes in bfloat16; weights and moments stay float32
   bool gradient_checkpointing = false;
   bool skip_non_finite = false;  // go on after a gradient that is not finite
   bool tensorboard = true;       // event files beside metrics.jsonl

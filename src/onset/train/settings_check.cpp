@@ -5,6 +5,7 @@
 
 #include "onset/base/error.h"
 #include "onset/base/strings.h"
+#include "onset/model/device.h"
 #include "onset/train/settings.h"
 #include "onset/train/settings_table.h"
 #include "onset/wemask/mask.h"
@@ -76,6 +77,7 @@ void check_steps(TrainerSettings& trainer) {
     throw usage_error("max_steps and num_train_epochs are both 0: no step would be made",
                       "set one of them");
   }
+  static_cast<void>(parse_device(trainer.device));
   check(trainer.optimizer);
 }
 

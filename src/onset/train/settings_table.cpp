@@ -110,7 +110,7 @@ bool same_value(const Setting& a, const Setting& b) {
 }
 
 std::string_view advice_for(std::string_view name) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 24> advice{{
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 26> advice{{
       {"dataset_name", "use train_file"},
       {"dataset_config", "use train_file"},
       {"dataset_text_field", "use columns, as in columns = {text = \"content\"}"},
@@ -123,6 +123,8 @@ std::string_view advice_for(std::string_view name) {
       {"optim", "leave it out: the optimizer is AdamW"},
       {"fp16", "use bf16: massive activations leave float16's range"},
       {"tf32", "leave it out"},
+      {"use_cpu", "use device"},
+      {"no_cuda", "use device"},
       {"fsdp", "leave it out: ranks of mpirun share the data"},
       {"deepspeed", "leave it out: ranks of mpirun share the data"},
       {"data_seed", "use seed"},

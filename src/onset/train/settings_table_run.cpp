@@ -76,6 +76,8 @@ void add_trainer_rows(SettingRows& rows, TrainerSettings& trainer) {
   rows.add("adam_beta2", adam.beta2, "X", "AdamW's").range = below_one;
   rows.add("adam_epsilon", adam.epsilon, "X", "AdamW's").range = above_zero;
   rows.add("seed", trainer.seed, "N", "of everything that is random");
+  rows.add("device", trainer.device, "NAME", "where it is computed: cpu, cuda or cuda:N")
+      .shapes_curve = false;
   rows.add("bf16", trainer.bf16, "", "compute in bfloat16; weights and optimizer stay in float32");
   rows.add("gradient_checkpointing", trainer.gradient_checkpointing, "",
            "compute blocks again instead of keeping their activations")

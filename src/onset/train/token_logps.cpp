@@ -11,17 +11,17 @@
 
 #include "onset/kernels/gradient.h"
 #include "onset/kernels/log_probabilities.h"
+#include "onset/kernels/own_kernels.h"
 #include "onset/kernels/product_gradients.h"
 #include "onset/model/decoder.h"
 #include "onset/model/layers.h"
+#include "onset/model/placement.h"
 #include "onset/train/head_parts.h"
 
 namespace onset {
 namespace {
 
 constexpr std::int64_t fewest_rows = 64;
-
-at::Tensor ids_tensor(const std::vector<std::int64_t>& ids) { return at::tensor(ids, at::kLong); }
 
 // Calls visit(first, count) for parts of the rows.
 template <class Visit>
@@ -40,8 +40,8 @@ LogProbabilities take_logps(at::Tensor& logits, const at::Tensor& targets, doubl
   return take_log_probabilities(logits, targets, factors.div(temperature));
 }
 
-// The head of a model in float32 or bfloat16, without adapter, bias or cap: its gradients by our
-// own products, nothing of the logits kept.
+// The head of a model in float32 or bfloat16 on the CPU, without adapter, bias or cap: its
+// gradients by our own products, nothing of the logits kept.
 class PlainHead {
  public:
   PlainHead(const Decoder& decoder, at::Tensor targets, double temperature)
@@ -51,10 +51,10 @@ class PlainHead {
         targets_(std::move(targets)),
         temperature_(temperature) {}
 
-  [[nodiscard]] static bool suits(const Decoder& decoder) {
+  [[nodiscard]] static bool suits(const Decoder& decoder, const at::Tensor& hidden) {
     const Linear& head = decoder.weights().head;
-    return decoder.compute() != Compute::f64 && !head.adapter() && !head.bias().defined() &&
-           decoder.config().logit_softcap == 0;
+    return suits_own_kernels(hidden) && decoder.compute() != Compute::f64 && !head.adapter() &&
+           !head.bias().defined() && decoder.config().logit_softcap == 0;
   }
 
   // Of normed hidden states [n, D].
@@ -181,9 +181,9 @@ TokenLogps token_logps(const Decoder& decoder, const at::Tensor& hidden, const S
     throw std::logic_error("token_logps: rows and targets differ in number, or no temperature");
   }
   if (scored.rows.empty()) return {.values = hidden.sum() * 0.0 + at::zeros({0}, hidden.options())};
-  const at::Tensor chosen = hidden.index_select(0, ids_tensor(scored.rows));  // [n, D]
-  const at::Tensor targets = ids_tensor(scored.targets).unsqueeze(1);
-  if (!PlainHead::suits(decoder)) {
+  const at::Tensor chosen = hidden.index_select(0, indices(scored.rows, hidden));  // [n, D]
+  const at::Tensor targets = indices(scored.targets, hidden).unsqueeze(1);
+  if (!PlainHead::suits(decoder, hidden)) {
     return recomputed_logps(decoder, chosen, targets, options.temperature);
   }
   const at::Tensor normed =

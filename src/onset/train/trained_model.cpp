@@ -70,7 +70,8 @@ TrainedModel::TrainedModel(const std::filesystem::path& path, const TrainSetting
                            const Log& log)
     : model_(Model::open(path,
                          {.compute = settings.trainer.bf16 ? Compute::bf16 : Compute::f32,
-                          .residency = Residency::resident},
+                          .residency = Residency::resident,
+                          .device = parse_device(settings.trainer.device)},
                          log)) {
   Decoder& decoder = model_.decoder_to_change();
   decoder.recompute_blocks(settings.trainer.gradient_checkpointing);

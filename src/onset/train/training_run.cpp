@@ -104,6 +104,7 @@ class Run {
   [[nodiscard]] bool reference_masked() const {
     return settings_.wemask.reference == ReferenceWemask::same;
   }
+  [[nodiscard]] Device device() const { return parse_device(settings_.trainer.device); }
   void make_objective();
   void make_grpo();
   [[nodiscard]] RewardFunction reward_function();
@@ -116,7 +117,7 @@ class Run {
   const Ranks& ranks_;
   const RunEvents& events_;
   const Log& log_;
-  // Before anything of the run stood in it.
+  // Of the device, before anything of the run stood in it.
   std::optional<std::int64_t> memory_ = available_memory();
   std::filesystem::path model_path_;
   std::optional<Tokenizer> tokenizer_;
@@ -346,6 +347,8 @@ TrainingResult Run::go() {
     }
     static_cast<void>(ranks_.gather(""));  // the others wait for it
   }
+  require_device(device());
+  if (device().kind != DeviceKind::cpu) memory_ = free_device_memory(device());
   refuse_a_model_that_cannot_fit();
   trained_ = std::make_unique<TrainedModel>(model_path_, settings_, log_);
   say(trained_->words());

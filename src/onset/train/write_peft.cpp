@@ -85,7 +85,7 @@ void write_peft(const std::filesystem::path& folder, const LoraAdapter& adapter)
   SafetensorsWriter writer(folder / "adapter_model.safetensors");
   writer.set_metadata("format", "pt");
   for (const Parameter& parameter : adapter.parameters()) {
-    const at::Tensor values = parameter.value.detach().to(at::kFloat).contiguous();
+    const at::Tensor values = parameter.value.detach().to(at::kCPU, at::kFloat).contiguous();
     writer.add(parameter.name, DType::f32, values.sizes().vec(),
                std::as_bytes(std::span(values.const_data_ptr<float>(),
                                        static_cast<std::size_t>(values.numel()))));

@@ -6,6 +6,7 @@
 
 #include "onset/model/decoder.h"
 #include "onset/model/layers.h"
+#include "onset/model/placement.h"
 #include "onset/wemask/mask.h"
 #include "onset/wemask/selection.h"
 
@@ -18,7 +19,7 @@ struct Kept {
 };
 
 std::vector<float> row_values(const at::Tensor& packed, std::int64_t row) {
-  const at::Tensor values = packed[row].detach().to(at::kFloat).contiguous();
+  const at::Tensor values = packed[row].detach().to(at::kCPU, at::kFloat).contiguous();
   const float* first = values.const_data_ptr<float>();
   return {first, first + values.numel()};
 }
@@ -37,7 +38,7 @@ class MaskedNorm {
     const std::vector<std::int64_t> rows = masked_rows(context);
     if (rows.empty()) return normed;
     const std::int64_t layer = context.site.layer;
-    const at::Tensor index = at::tensor(rows, at::kLong);
+    const at::Tensor index = indices(rows, normed);
     const at::Tensor factor = at::ones({static_cast<std::int64_t>(rows.size()), normed.size(1)},
                                        normed.options().requires_grad(false));
     std::vector<std::int64_t> shared;
@@ -47,8 +48,7 @@ class MaskedNorm {
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const auto dims = averaged ? shared : dims_of(normed, layer, rows[i]);
       if (observer_) observer_(context, rows[i], dims, row_values(normed, rows[i]));
-      factor[static_cast<std::int64_t>(i)].index_fill_(0, at::tensor(dims, at::kLong),
-                                                       1.0 - spec_.gamma);
+      factor[static_cast<std::int64_t>(i)].index_fill_(0, indices(dims, normed), 1.0 - spec_.gamma);
     }
     if (spec_.placement == MaskPlacement::post_norm) {
       return normed.index_copy(0, index, normed.index_select(0, index).mul(factor));
@@ -89,7 +89,7 @@ class MaskedNorm {
 
   // By each token's own state alone, so that what a token is given with does not matter.
   void add_massive(const SequenceRows& sequence, std::vector<std::int64_t>& rows) const {
-    const at::Tensor dims = at::tensor(spec_.massive_dims, at::kLong);
+    const at::Tensor dims = indices(spec_.massive_dims, kept_->resid_pre);
     const at::Tensor largest = kept_->resid_pre.narrow(0, sequence.row, sequence.count)
                                    .index_select(1, dims)
                                    .abs()
@@ -140,12 +140,12 @@ void add_mask(Hooks& hooks, const MaskSpec& spec, const Model& model, const Mask
                            spec.tokens == MaskTokens::massive;
   if (needs_input) {
     // An intervention that changes nothing: a pass without observers needs it too.
-    hooks.intervene(inputs, [kept](const SiteContext&, const at::Tensor& stream) {
+    hooks.intervene_on_device(inputs, [kept](const SiteContext&, const at::Tensor& stream) {
       kept->resid_pre = stream;
       return stream;
     });
   }
-  hooks.intervene(outputs, MaskedNorm(spec, model, kept, observer, sequences));
+  hooks.intervene_on_device(outputs, MaskedNorm(spec, model, kept, observer, sequences));
 }
 
 bool may_mask(const MaskSpec& spec, std::int64_t position, std::int64_t count) {

@@ -30,7 +30,7 @@ class PrefixFile {
   explicit PrefixFile(const std::filesystem::path& path) : writer_(path) {}
 
   void add(const std::string& name, const at::Tensor& tensor) {
-    const at::Tensor flat = tensor.to(at::kFloat).contiguous();
+    const at::Tensor flat = tensor.to(at::kCPU, at::kFloat).contiguous();
     const auto size = static_cast<std::size_t>(flat.nbytes());
     writer_.add(name, DType::f32, flat.sizes(),
                 {static_cast<const std::byte*>(flat.const_data_ptr()), size});

@@ -18,7 +18,7 @@ std::vector<float> gains_of(const Model& model, std::int64_t layer) {
   const at::Tensor gain = model.decoder()
                               .weights()
                               .layers[static_cast<std::size_t>(layer)]
-                              .attn_norm.to(at::kFloat)
+                              .attn_norm.to(at::kCPU, at::kFloat)
                               .contiguous();
   const float* values = gain.const_data_ptr<float>();
   return {values, values + gain.numel()};
