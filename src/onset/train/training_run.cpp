@@ -331,6 +331,7 @@ std::filesystem::path Run::write_final(Trainer& trainer, const RunResult& result
 }
 
 TrainingResult Run::go() {
+  require_device(device());
   const std::filesystem::path output = settings_.trainer.output_dir;
   const auto resumed = resumed_checkpoint(settings_.trainer);
   if (!resumed) refuse_another_run(output);
@@ -347,7 +348,6 @@ TrainingResult Run::go() {
     }
     static_cast<void>(ranks_.gather(""));  // the others wait for it
   }
-  require_device(device());
   if (device().kind != DeviceKind::cpu) memory_ = free_device_memory(device());
   refuse_a_model_that_cannot_fit();
   trained_ = std::make_unique<TrainedModel>(model_path_, settings_, log_);
