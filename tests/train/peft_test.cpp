@@ -5,6 +5,7 @@
 #include <c10/core/GradMode.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <map>
 
 #include "onset/train/adapt.h"
@@ -308,6 +309,19 @@ TEST_F(BrokenAdapters, SayWhichTensorDoesNotFit) {
   EXPECT_NE(message().find("has shape [33, 8], this model needs [32, 8]"), std::string::npos);
   write_tensors({{"model.embed_tokens.lora_embedding_A", {2, 32}}});
   EXPECT_NE(message().find("adapts the embedding"), std::string::npos);
+  const auto nan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> values(16, nan);
+  const auto bytes = std::as_bytes(std::span(values));
+  write_safetensors(folder_.path() / "adapter/adapter_model.safetensors",
+                    {{"base_model.model." + q + ".lora_A.weight",
+                      DType::f32,
+                      {2, 8},
+                      {bytes.begin(), bytes.end()}},
+                     {"base_model.model." + q + ".lora_B.weight",
+                      DType::f32,
+                      {8, 2},
+                      {bytes.begin(), bytes.end()}}});
+  EXPECT_NE(message().find("holds NaN"), std::string::npos) << message();
   write_tensors({{"score.weight", {2, 8}}});
   EXPECT_NE(message().find("score.weight belongs to no module"), std::string::npos);
 }

@@ -211,6 +211,7 @@ TEST(TrainSettings, WhatWouldDoNothingIsRefused) {
   expect_refused({
       {TrainMethod::sft, [](auto& s) { s.lora.r = 8; }, {"lora_r", "use_peft"}},
       {TrainMethod::sft, [](auto& s) { s.lora.dropout = 0.1; }, {"lora_dropout", "use_peft"}},
+      {TrainMethod::dpo, [](auto& s) { s.lora.adapter = "a"; }, {"adapter", "onset merge"}},
       {TrainMethod::sft,
        [](auto& s) {
          s.lora.use_peft = true;

@@ -96,6 +96,8 @@ class Reader {
     const at::Tensor matrix = expand({file_.file.bytes().subspan(info.offset, info.bytes),
                                       info.dtype, rows, rows == 0 ? 0 : info.elements() / rows},
                                      at::kFloat);
+    require_input(matrix.isfinite().all().item<bool>(), path_.string(), ": tensor ", info.name,
+                  " holds NaN or an infinite number");
     return matrix.view(info.shape).to(type_);
   }
 

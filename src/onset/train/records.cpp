@@ -35,12 +35,15 @@ std::vector<TaskRow> read_list(const std::filesystem::path& path) {
 
 }  // namespace
 
-std::vector<TaskRow> read_records(const std::filesystem::path& path) {
+void require_records(const std::filesystem::path& path) {
   std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) {
-    throw input_error(str_cat(path.string(), ": there is no such file"),
-                      "name a .jsonl file with one example a line");
-  }
+  if (std::filesystem::exists(path, ignored)) return;
+  throw input_error(str_cat(path.string(), ": there is no such file"),
+                    "name a .jsonl file with one example a line");
+}
+
+std::vector<TaskRow> read_records(const std::filesystem::path& path) {
+  require_records(path);
   if (path.extension() == ".json") return read_list(path);
   TaskData data;
   data.file = path.filename().string();

@@ -22,6 +22,9 @@ namespace onset {
 // cannot be read (with its line and byte), bytes that are not UTF-8, no row at all.
 [[nodiscard]] std::vector<TaskRow> read_records(const std::filesystem::path& path);
 
+// Throws what read_records() does where there is no such file, before anything else is done.
+void require_records(const std::filesystem::path& path);
+
 // The columns of one row under our names.
 class Record {
  public:

@@ -119,6 +119,9 @@ void check_lora(const TrainSettings& settings, const Changed& changed) {
   if (!lora.use_peft) {
     refuse("without use_peft all weights are trained", "set use_peft");
     changed.refuse({"lora_dropout"}, "without use_peft all weights are trained", "set use_peft");
+    changed.refuse(
+        {"adapter"}, "without use_peft all weights are trained, and the adapter is left out",
+        "set use_peft to train the adapter, or fold it into the model first (onset merge)");
     return;
   }
   if (!lora.adapter.empty()) {

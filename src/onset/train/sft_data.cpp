@@ -116,7 +116,8 @@ std::int64_t cut(SftExample& example, const SftDataOptions& options) {
   return lost;
 }
 
-void keep(Row row, const SftDataOptions& options, SftData& data) {
+// Whether the row was too long; one of which nothing to train is left is counted and left out.
+bool keep(Row row, const SftDataOptions& options, SftData& data) {
   const std::int64_t lost = cut(row.example, options);
   auto& report = data.report;
   auto& trained = row.example.trained;
@@ -124,7 +125,7 @@ void keep(Row row, const SftDataOptions& options, SftData& data) {
   const auto count = std::count(trained.begin(), trained.end(), 1);
   if (count == 0) {
     ++report.dropped;
-    return;
+    return lost > 0;
   }
   const auto length = static_cast<std::int64_t>(trained.size());
   ++report.kept;
@@ -136,6 +137,7 @@ void keep(Row row, const SftDataOptions& options, SftData& data) {
   report.trained += count;
   report.longest = std::max(report.longest, length);
   data.examples.push_back(std::move(row.example));
+  return lost > 0;
 }
 
 }  // namespace
@@ -147,6 +149,7 @@ SftData read_sft_data(const std::filesystem::path& path, const SftDataOptions& o
   data.report.where = path.string();
   std::int64_t partly = 0;
   std::int64_t wholly = 0;
+  bool too_long = false;
   for (const auto& row : read_records(path)) {
     if (options.data.limit > 0 && data.report.rows == options.data.limit) break;
     ++data.report.rows;
@@ -158,7 +161,7 @@ SftData read_sft_data(const std::filesystem::path& path, const SftDataOptions& o
     const auto& trained = read.example.trained;
     partly += read.partly ? 1 : 0;
     wholly += read.partly && std::find(trained.begin(), trained.end(), 0) == trained.end() ? 1 : 0;
-    keep(std::move(read), options, data);
+    too_long |= keep(std::move(read), options, data);
   }
   if (partly > 0 && wholly == partly) {
     throw input_error(
@@ -167,10 +170,9 @@ SftData read_sft_data(const std::filesystem::path& path, const SftDataOptions& o
   }
   if (data.examples.empty()) {
     throw input_error(str_cat(path.string(), ": no row has a token to train"),
-                      options.max_length > 0
-                          ? str_cat("max_length is ", options.max_length,
-                                    ": a longer one, or truncation_mode keep_end, leaves more")
-                          : "every label is -100, or the rows are empty");
+                      too_long ? str_cat("max_length is ", options.max_length,
+                                         ": a longer one, or truncation_mode keep_end, leaves more")
+                               : "every label is -100, or the rows have less than two tokens");
   }
   return data;
 }

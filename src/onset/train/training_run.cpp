@@ -22,6 +22,7 @@
 #include "onset/train/leaks.h"
 #include "onset/train/memory_plan.h"
 #include "onset/train/new_model.h"
+#include "onset/train/records.h"
 #include "onset/train/report_words.h"
 #include "onset/train/rewards.h"
 #include "onset/train/run_data.h"
@@ -52,10 +53,22 @@ std::optional<Tokenizer> tokenizer_of(const std::string& model) {
 
 std::optional<std::filesystem::path> resumed_checkpoint(const TrainerSettings& settings) {
   if (settings.resume_from_checkpoint.empty()) return std::nullopt;
-  if (settings.resume_from_checkpoint != "last") return settings.resume_from_checkpoint;
+  if (settings.resume_from_checkpoint != "last") {
+    require_input(std::filesystem::is_directory(settings.resume_from_checkpoint),
+                  settings.resume_from_checkpoint, ": there is no such checkpoint");
+    return settings.resume_from_checkpoint;
+  }
   const auto latest = latest_checkpoint(settings.output_dir);
   require_input(latest.has_value(), settings.output_dir, ": holds no checkpoint to go on from");
   return latest->path;
+}
+
+void require_folder(const std::filesystem::path& output) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(output, ignored) || std::filesystem::is_directory(output, ignored))
+    return;
+  throw usage_error(str_cat(output.string(), ": is a file, and a run needs a folder"),
+                    "give another -o");
 }
 
 void refuse_another_run(const std::filesystem::path& output) {
@@ -333,6 +346,9 @@ std::filesystem::path Run::write_final(Trainer& trainer, const RunResult& result
 TrainingResult Run::go() {
   require_device(device());
   const std::filesystem::path output = settings_.trainer.output_dir;
+  require_folder(output);
+  require_records(settings_.data.train_file);
+  if (!settings_.data.eval_file.empty()) require_records(settings_.data.eval_file);
   const auto resumed = resumed_checkpoint(settings_.trainer);
   if (!resumed) refuse_another_run(output);
   tokenizer_ = tokenizer_of(settings_.model);
