@@ -18,8 +18,8 @@ struct Sizes {
 
 // Odd numbers, single ones, and more than a panel or a chain of sums.
 const std::vector<Sizes>& sizes() {
-  static const std::vector<Sizes> all{{1, 1, 1},     {2, 3, 5},     {7, 33, 17},  {31, 15, 48},
-                                      {64, 130, 80}, {255, 64, 33}, {391, 20, 49}};
+  static const std::vector<Sizes> all{{1, 1, 1},     {2, 3, 5},      {7, 33, 17},   {31, 15, 48},
+                                      {64, 130, 80}, {20, 3101, 40}, {255, 64, 33}, {391, 20, 49}};
   return all;
 }
 

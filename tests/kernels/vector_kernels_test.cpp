@@ -35,6 +35,23 @@ TEST(GatedGradients, EqualAutogradOfTheDefinition) {
   EXPECT_LT(largest_difference(found.up, u.grad()), 1e-4);  // of numbers up to 100
 }
 
+TEST(NormGradientsOf, RowsEqualAutogradOfTheDefinition) {
+  for (const std::int64_t width : {1, 7, 16, 45}) {
+    const at::Tensor x = normal(130, width, 3.0, 6);
+    const at::Tensor gain = normal(1, width, 1.0, 7).view({width});
+    const at::Tensor dy = normal(130, width, 1.0, 8);
+    const at::Tensor exact = x.to(at::kDouble).requires_grad_(true);
+    const at::Tensor exact_gain = gain.to(at::kDouble).requires_grad_(true);
+    exact.mul(exact.square().mean(1, /*keepdim=*/true).add(1e-5).rsqrt())
+        .mul(exact_gain)
+        .backward(dy.to(at::kDouble));
+    const NormGradients found = rms_norm_gradients(dy, x, gain, 1e-5);
+    EXPECT_LT(largest_difference(found.x, exact.grad()),
+              1e-5 * (1 + exact.grad().abs().max().item<double>()));
+    EXPECT_LT(largest_difference(found.gain, exact_gain.grad()), 2e-5);
+  }
+}
+
 class LogProbabilitiesOf : public ::testing::TestWithParam<std::int64_t> {};
 
 TEST_P(LogProbabilitiesOf, TokensAndTheirGradientsEqualAutograd) {

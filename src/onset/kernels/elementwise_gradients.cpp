@@ -57,10 +57,21 @@ NormGradients rms_norm_gradients(const at::Tensor& dy, const at::Tensor& x, cons
   const std::span<const float> weight(gain.const_data_ptr<float>(), size);
   float* dx_data = result.x.mutable_data_ptr<float>();
   std::vector<double> sums(static_cast<std::size_t>(blocks) * size);
+  const bool by_vectors = has_tiles(TileType::f32);
   at::parallel_for(0, blocks, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t b = begin; b < end; ++b) {
       const std::span<double> own(sums.data() + static_cast<std::size_t>(b) * size, size);
       for (std::int64_t r = b * rows_per_sum; r < std::min(rows, (b + 1) * rows_per_sum); ++r) {
+        if (by_vectors) {
+          vectors::norm_row_gradient({.dy = dy_data + r * width,
+                                      .x = x_data + r * width,
+                                      .gain = weight.data(),
+                                      .dx = dx_data + r * width,
+                                      .gain_sums = own.data(),
+                                      .width = width,
+                                      .eps = eps});
+          continue;
+        }
         norm_row_gradient({dy_data + r * width, size}, {x_data + r * width, size}, weight, eps,
                           {dx_data + r * width, size}, own);
       }

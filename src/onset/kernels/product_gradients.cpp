@@ -15,6 +15,10 @@ namespace {
 // Rows that are packed at a time: even, for bfloat16 takes them in pairs.
 constexpr std::int64_t packed_rows = 32;
 
+// Words of long rows that are multiplied with all columns before the next are looked at: a panel of
+// them stays in the cache, and the columns are read once for many rows. Whole chains of sums.
+constexpr std::int64_t words_at_once = 4 * tile_depth;
+
 // Rows that are turned at a time: a run of them is written side by side.
 constexpr std::int64_t turned_rows = 128;
 constexpr std::int64_t turned_columns = 16;
@@ -105,18 +109,26 @@ at::Tensor multiply_by_columns(const at::Tensor& dy, const TileRows& columns, st
   const float* from = dy.const_data_ptr<float>();
   float* to = out.mutable_data_ptr<float>();
   const std::int64_t words = columns.words();
-  for_each_panel(dy.size(0), words * 4, [&](std::int64_t first, std::int64_t count) {
-    thread_local std::vector<float> rounded;
-    const void* rows = from + first * k;
-    if (columns.type() == TileType::bf16) {
-      rounded.resize(static_cast<std::size_t>(count * words));
-      round_for_tiles({.values = rows, .stride = k, .rows = count, .columns = k}, words,
-                      rounded.data());
-      rows = rounded.data();
-    }
-    multiply_tiles_turned(columns, {.rows = rows, .count = count}, to + first * width, width,
-                          /*add=*/false);
-  });
+  const bool bf16 = columns.type() == TileType::bf16;
+  for_each_panel(
+      dy.size(0), std::min(words, words_at_once) * 4, [&](std::int64_t first, std::int64_t count) {
+        thread_local std::vector<float> part;
+        for (TileWords own; own.first < words; own.first += words_at_once) {
+          own.count = std::min(words_at_once, words - own.first);
+          const std::int64_t column = bf16 ? 2 * own.first : own.first;
+          const MatrixPart rows{.values = from + first * k + column,
+                                .stride = k,
+                                .rows = count,
+                                .columns = std::min(k - column, bf16 ? 2 * own.count : own.count)};
+          TileWeights weights{.rows = rows.values, .count = count};
+          if (bf16 || own.count < k) {
+            part.resize(static_cast<std::size_t>(count * own.count));
+            take_for_tiles(columns.type(), rows, own.count, part.data());
+            weights.rows = part.data();
+          }
+          multiply_tiles_turned(columns, weights, to + first * width, width, own.first > 0, own);
+        }
+      });
   return out;
 }
 

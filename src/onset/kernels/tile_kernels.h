@@ -37,7 +37,8 @@ void pack_columns_bf16(const Part& part, std::int64_t lanes, float* to);
 void turn_f32(const Part& part, std::int64_t words, void* to);
 void turn_bf16(const Part& part, std::int64_t words, void* to);
 
-// [rows, words]: rounded to bfloat16, with two columns to a word.
+// [rows, words]: as float32, or rounded to bfloat16 with two columns to a word.
+void take_f32(const Part& part, std::int64_t words, void* to);
 void round_bf16(const Part& part, std::int64_t words, void* to);
 
 struct Product {

@@ -62,7 +62,8 @@ void multiply(const Product& product, float* out, std::int64_t out_stride) {
 
 template <TileType type>
 void multiply_turned(const Product& product, float* out, std::int64_t out_stride, bool add) {
-  const Sums sums = add_up<type>(product, {});
+  const Sums sums = add_up<type>(
+      product, {.out = out, .stride = out_stride, .rows = product.x_rows, .turned = true});
   for (std::int64_t r = 0; r < sums.count; ++r) {
     for (std::int64_t lane = 0; lane < product.x_rows; lane += vector_lanes) {
       const __mmask16 some = first_lanes(product.x_rows - lane);

@@ -17,17 +17,18 @@ tiles::Part as_part(const MatrixPart& part) {
 }
 
 template <typename Visit>
-void for_each_block(const TileRows& x, const TileWeights& weights, const Visit& visit) {
+void for_each_block(const TileRows& x, const TileWeights& weights, const TileWords& words,
+                    const Visit& visit) {
   thread_local std::vector<float> sums;
   sums.resize(static_cast<std::size_t>(weights.count * x.block(0).lanes));
   for (std::int64_t b = 0; b < x.blocks(); ++b) {
     const TileBlock at = x.block(b);
-    visit(tiles::Product{.x = x.packed(at),
+    visit(tiles::Product{.x = x.packed(at) + words.first * at.lanes,
                          .x_rows = at.rows,
                          .lanes = at.lanes,
                          .weights = weights.rows,
                          .count = weights.count,
-                         .words = x.words(),
+                         .words = words.count > 0 ? words.count : x.words(),
                          .next = b == 0 ? weights.next : std::span<const std::byte>(),
                          .sums = sums.data()},
           at);
@@ -83,7 +84,7 @@ void TileRows::pack_columns(const MatrixPart& part, std::int64_t first) {
 
 void multiply_tiles(const TileRows& x, const TileWeights& weights, float* out,
                     std::int64_t out_stride) {
-  for_each_block(x, weights, [&](const tiles::Product& product, const TileBlock& at) {
+  for_each_block(x, weights, {}, [&](const tiles::Product& product, const TileBlock& at) {
     float* to = out + at.first * out_stride;
     x.type() == TileType::bf16 ? tiles::multiply_bf16(product, to, out_stride)
                                : tiles::multiply_f32(product, to, out_stride);
@@ -91,8 +92,8 @@ void multiply_tiles(const TileRows& x, const TileWeights& weights, float* out,
 }
 
 void multiply_tiles_turned(const TileRows& x, const TileWeights& weights, float* out,
-                           std::int64_t out_stride, bool add) {
-  for_each_block(x, weights, [&](const tiles::Product& product, const TileBlock& at) {
+                           std::int64_t out_stride, bool add, const TileWords& words) {
+  for_each_block(x, weights, words, [&](const tiles::Product& product, const TileBlock& at) {
     float* to = out + at.first;
     x.type() == TileType::bf16 ? tiles::multiply_turned_bf16(product, to, out_stride, add)
                                : tiles::multiply_turned_f32(product, to, out_stride, add);
@@ -106,8 +107,9 @@ void turn_for_tiles(TileType type, const MatrixPart& part, std::int64_t words, v
                          : tiles::turn_f32(as_part(part), words, to);
 }
 
-void round_for_tiles(const MatrixPart& part, std::int64_t words, void* to) {
-  tiles::round_bf16(as_part(part), words, to);
+void take_for_tiles(TileType type, const MatrixPart& part, std::int64_t words, void* to) {
+  type == TileType::bf16 ? tiles::round_bf16(as_part(part), words, to)
+                         : tiles::take_f32(as_part(part), words, to);
 }
 
 }  // namespace onset

@@ -79,14 +79,21 @@ struct TileWeights {
   std::span<const std::byte> next = {};
 };
 
+// Words [first, first + count) of the rows of x; count 0: all.
+struct TileWords {
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+};
+
 // out[i, r] = sum_c x[i, c] rows[r, c], a row of `out` out_stride values behind the one before it.
 // Runs on the calling thread; several may call it at a time. has_tiles() must hold.
 void multiply_tiles(const TileRows& x, const TileWeights& weights, float* out,
                     std::int64_t out_stride);
 
-// The transpose of that, out[r, i], written or (`add`) added to what is there.
+// The transpose of that, out[r, i], written or (`add`) added to what is there; of some words alone,
+// which are then all that the weights have.
 void multiply_tiles_turned(const TileRows& x, const TileWeights& weights, float* out,
-                           std::int64_t out_stride, bool add);
+                           std::int64_t out_stride, bool add, const TileWords& words = {});
 
 // out[r, c] += sum_n weights[r, n] x[n, c], all float32 and row-major, read as they lie. One chain
 // of sums for each call: `words`, of n, should be few.
@@ -109,7 +116,7 @@ void add_product(const PlainProduct& product);
 //
 // The transpose of the part, [part.columns, words].
 void turn_for_tiles(TileType type, const MatrixPart& part, std::int64_t words, void* to);
-// The part itself, [part.rows, words]; float32 values to be rounded to bfloat16.
-void round_for_tiles(const MatrixPart& part, std::int64_t words, void* to);
+// The part itself, [part.rows, words].
+void take_for_tiles(TileType type, const MatrixPart& part, std::int64_t words, void* to);
 
 }  // namespace onset

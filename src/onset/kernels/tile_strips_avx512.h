@@ -162,12 +162,22 @@ struct Output {
   float* out = nullptr;
   std::int64_t stride = 0;  // values from a row to the next
   std::int64_t rows = 0;    // the leading lanes
+  bool turned = false;      // a row of it is a weight row
 };
 
 // Brings the lines nearer that weight rows [row, row + rows) will be written to: writing to a line
 // that is not in the cache waits for its old content.
 inline void expect_writes(const Output& output, std::int64_t row, std::int64_t rows) {
   constexpr std::int64_t line_values = line_bytes / static_cast<std::int64_t>(sizeof(float));
+  if (output.turned) {
+    for (std::int64_t r = row; r < row + rows; ++r) {
+      const float* at = output.out + r * output.stride;
+      for (std::int64_t lane = 0; lane < output.rows; lane += line_values) {
+        _mm_prefetch(reinterpret_cast<const char*>(at + lane), _MM_HINT_T0);
+      }
+    }
+    return;
+  }
   for (std::int64_t lane = 0; lane < output.rows; ++lane) {
     const float* at = output.out + lane * output.stride + row;
     for (std::int64_t i = 0; i < rows; i += line_values) {

@@ -99,6 +99,16 @@ void turn_bf16(const Part& part, std::int64_t words, void* to) {
   turn<TileType::bf16>(part, words, static_cast<float*>(to));
 }
 
+void take_f32(const Part& part, std::int64_t words, void* to) {
+  auto* words_to = static_cast<float*>(to);
+  for (std::int64_t row = 0; row < part.rows; ++row) {
+    for (std::int64_t word = 0; word < words; word += vector_lanes) {
+      _mm512_mask_storeu_ps(words_to + row * words + word, first_lanes(words - word),
+                            f32_row(part, row, word));
+    }
+  }
+}
+
 void round_bf16(const Part& part, std::int64_t words, void* to) {
   auto* words_to = static_cast<float*>(to);
   for (std::int64_t row = 0; row < part.rows; ++row) {

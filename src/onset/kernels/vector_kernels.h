@@ -28,4 +28,18 @@ struct GatedArrays {
 // Of the elements [begin, end).
 void silu_gated_gradients(const GatedArrays& arrays, std::int64_t begin, std::int64_t end);
 
+// A row of RMSNorm's backward pass, of `width` numbers; gain_sums, where there are any, are added
+// to.
+struct NormRow {
+  const float* dy = nullptr;
+  const float* x = nullptr;
+  const float* gain = nullptr;
+  float* dx = nullptr;
+  double* gain_sums = nullptr;
+  std::int64_t width = 0;
+  double eps = 0;
+};
+
+void norm_row_gradient(const NormRow& row);
+
 }  // namespace onset::vectors

@@ -1,5 +1,7 @@
 #include "onset/kernels/vector_kernels.h"
 
+#include <cmath>
+
 #include "onset/kernels/tile_softmax_avx512.h"
 
 namespace onset::vectors {
@@ -20,6 +22,12 @@ float largest_of(const float* row, std::int64_t count) {
     largest = _mm512_max_ps(largest, _mm512_mask_loadu_ps(lowest, first_lanes(count - i), row + i));
   }
   return _mm512_reduce_max_ps(largest);
+}
+
+// Eight numbers [at, at + 8) in float64; those past the end are zero.
+inline __m512d doubles(const float* row, std::int64_t at, std::int64_t count) {
+  const auto some = static_cast<__mmask8>(first_lanes(std::min<std::int64_t>(8, count - at)));
+  return _mm512_cvtps_pd(_mm256_maskz_loadu_ps(some, row + at));
 }
 
 }  // namespace
@@ -67,6 +75,34 @@ void silu_gated_gradients(const GatedArrays& arrays, std::int64_t begin, std::in
     const __m512 dy_s = _mm512_mul_ps(dy, s);
     _mm512_mask_storeu_ps(arrays.dup + i, some, _mm512_mul_ps(dy_s, g));
     _mm512_mask_storeu_ps(arrays.dgate + i, some, _mm512_mul_ps(_mm512_mul_ps(dy_s, up), slope));
+  }
+}
+
+void norm_row_gradient(const NormRow& row) {
+  constexpr std::int64_t step = 8;
+  __m512d squares = _mm512_setzero_pd();
+  __m512d along = _mm512_setzero_pd();  // dy gain x
+  for (std::int64_t d = 0; d < row.width; d += step) {
+    const __m512d x = doubles(row.x, d, row.width);
+    const __m512d g = _mm512_mul_pd(doubles(row.dy, d, row.width), doubles(row.gain, d, row.width));
+    squares = _mm512_fmadd_pd(x, x, squares);
+    along = _mm512_fmadd_pd(g, x, along);
+  }
+  const auto size = static_cast<double>(row.width);
+  const double scale = 1.0 / std::sqrt(_mm512_reduce_add_pd(squares) / size + row.eps);
+  const double back = scale * scale * scale * _mm512_reduce_add_pd(along) / size;
+  const __m512d scales = _mm512_set1_pd(scale);
+  const __m512d backs = _mm512_set1_pd(back);
+  for (std::int64_t d = 0; d < row.width; d += step) {
+    const auto some = static_cast<__mmask8>(first_lanes(std::min(step, row.width - d)));
+    const __m512d x = doubles(row.x, d, row.width);
+    const __m512d scaled = _mm512_mul_pd(doubles(row.dy, d, row.width), scales);
+    const __m512d dx =
+        _mm512_fmsub_pd(scaled, doubles(row.gain, d, row.width), _mm512_mul_pd(backs, x));
+    _mm256_mask_storeu_ps(row.dx + d, some, _mm512_cvtpd_ps(dx));
+    if (row.gain_sums == nullptr) continue;
+    const __m512d sum = _mm512_maskz_loadu_pd(some, row.gain_sums + d);
+    _mm512_mask_storeu_pd(row.gain_sums + d, some, _mm512_fmadd_pd(scaled, x, sum));
   }
 }
 
