@@ -4,6 +4,7 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
+#include <optional>
 #include <stdexcept>
 #include <vector>
 
@@ -103,7 +104,11 @@ TileRows packed_columns(const StoredMatrix& matrix, TileType type) {
 }
 
 // dy [N, K] times a matrix [K, M] given by its columns.
-at::Tensor multiply_by_columns(const at::Tensor& dy, const TileRows& columns, std::int64_t width) {
+at::Tensor multiply_by_columns(const at::Tensor& dy, const TileRows& columns,
+                               const LowRankShare& share) {
+  const std::int64_t width = columns.rows();
+  std::optional<TileRows> down;
+  if (share.dh.defined()) down.emplace(packed_columns(stored_view(share.down), TileType::f32));
   const std::int64_t k = dy.size(1);
   at::Tensor out = at::empty({dy.size(0), width}, dy.options());
   const float* from = dy.const_data_ptr<float>();
@@ -125,6 +130,10 @@ at::Tensor multiply_by_columns(const at::Tensor& dy, const TileRows& columns, st
             part.resize(static_cast<std::size_t>(count * own.count));
             take_for_tiles(columns.type(), rows, own.count, part.data());
             weights.rows = part.data();
+          }
+          if (down && own.first == 0) {
+            weights.more = {.x = &*down,
+                            .rows = share.dh.const_data_ptr<float>() + first * down->words()};
           }
           multiply_tiles_turned(columns, weights, to + first * width, width, own.first > 0, own);
         }
@@ -172,13 +181,16 @@ InputGradients::InputGradients(const StoredMatrix& weight, ProductType type) : t
   if (type == ProductType::bf16 && cpu_has_bf16_products()) turned_ = turned_.to(at::kBFloat16);
 }
 
-at::Tensor InputGradients::operator()(const at::Tensor& dy) const {
-  if (!columns_) return multiply_as(dy.contiguous(), turned_, type_);
-  return multiply_by_columns(dy.contiguous(), *columns_, columns_->rows());
+at::Tensor InputGradients::operator()(const at::Tensor& dy, const LowRankShare& share) const {
+  if (columns_) return multiply_by_columns(dy.contiguous(), *columns_, share);
+  at::Tensor dx = multiply_as(dy.contiguous(), turned_, type_);
+  if (share.dh.defined()) dx.addmm_(share.dh, share.down);
+  return dx;
 }
 
-at::Tensor input_gradient(const at::Tensor& dy, const StoredMatrix& weight, ProductType type) {
-  return InputGradients(weight, type)(dy);
+at::Tensor input_gradient(const at::Tensor& dy, const StoredMatrix& weight, ProductType type,
+                          const LowRankShare& share) {
+  return InputGradients(weight, type)(dy, share);
 }
 
 at::Tensor weight_gradient(const at::Tensor& dy, const at::Tensor& x, ProductType type) {

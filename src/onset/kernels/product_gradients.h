@@ -16,13 +16,20 @@ enum class ProductType {
   bf16,  // inputs rounded to bfloat16, sums in float32
 };
 
+// What a low-rank change B A of W adds to dx: dh A, with dh = s dy B [N, r] and A [r, in], float32
+// and contiguous. Undefined tensors: nothing.
+struct LowRankShare {
+  at::Tensor dh;
+  at::Tensor down;
+};
+
 // dx = dy W of several dy [N, out]: W in the order that the product reads it in.
 class InputGradients {
  public:
   // Takes what it needs of the weight; needs no gradients itself.
   InputGradients(const StoredMatrix& weight, ProductType type);
   // [N, in] float32.
-  [[nodiscard]] at::Tensor operator()(const at::Tensor& dy) const;
+  [[nodiscard]] at::Tensor operator()(const at::Tensor& dy, const LowRankShare& share = {}) const;
 
  private:
   ProductType type_;
@@ -30,9 +37,9 @@ class InputGradients {
   at::Tensor turned_;                        // else: W^T
 };
 
-// dx = dy W, [N, in] float32.
+// dx = dy W, [N, in] float32, and what `share` adds.
 [[nodiscard]] at::Tensor input_gradient(const at::Tensor& dy, const StoredMatrix& weight,
-                                        ProductType type);
+                                        ProductType type, const LowRankShare& share = {});
 // dW = dy^T x, [out, in] float32.
 [[nodiscard]] at::Tensor weight_gradient(const at::Tensor& dy, const at::Tensor& x,
                                          ProductType type);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "onset/kernels/few_rows.h"
@@ -57,6 +58,29 @@ TileRows packed_rows(TileType type, const at::Tensor& x) {
   });
   return rows;
 }
+
+// To a product that nothing was added to yet.
+at::Tensor added(at::Tensor product, const LowRankAddend& addend) {
+  if (addend.left.defined()) product.addmm_(addend.left, addend.right.t());
+  return product;
+}
+
+// For the tiles.
+class PackedAddend {
+ public:
+  explicit PackedAddend(const LowRankAddend& addend) : right_(addend.right) {
+    if (addend.left.defined()) left_.emplace(packed_rows(TileType::f32, addend.left));
+  }
+  // Of weight rows from `first` on.
+  [[nodiscard]] TileAddend from(std::int64_t first) const {
+    if (!left_) return {};
+    return {.x = &*left_, .rows = right_.const_data_ptr<float>() + first * right_.size(1)};
+  }
+
+ private:
+  std::optional<TileRows> left_;
+  at::Tensor right_;
+};
 
 // Stored bytes of what follows rows [.., first), as much as a panel of `count` rows.
 std::span<const std::byte> bytes_behind(const StoredMatrix& weight, std::int64_t first,
@@ -146,11 +170,11 @@ void to_float32(const StoredMatrix& weight, std::int64_t first, std::int64_t cou
   }
 }
 
-at::Tensor multiply(const at::Tensor& x, const StoredMatrix& weight) {
+at::Tensor multiply(const at::Tensor& x, const StoredMatrix& weight, const LowRankAddend& addend) {
   const at::Tensor input = x.contiguous();
   const std::int64_t n = input.size(0);
   if (n > 0 && multiplies_few_rows(n, weight, FewRowsType::f32)) {
-    return multiply_few_rows(input, weight, FewRowsType::f32);
+    return added(multiply_few_rows(input, weight, FewRowsType::f32), addend);
   }
   at::Tensor out = at::empty({n, weight.rows}, input.options());
   if (n == 0) return out;
@@ -159,23 +183,29 @@ at::Tensor multiply(const at::Tensor& x, const StoredMatrix& weight) {
     for_each_float_panel(weight, [&](const float* rows, std::int64_t first, std::int64_t count) {
       multiply_by_blas(input, rows, count, to + first, weight.rows);
     });
-    return out;
+    return added(out, addend);
   }
   const TileRows packed = packed_rows(TileType::f32, input);
+  const PackedAddend more(addend);
   for_each_float_panel(weight, [&](const float* rows, std::int64_t first, std::int64_t count) {
-    multiply_tiles(
-        packed, {.rows = rows, .count = count, .next = bytes_behind(weight, first + count, count)},
-        to + first, weight.rows);
+    multiply_tiles(packed,
+                   {.rows = rows,
+                    .count = count,
+                    .next = bytes_behind(weight, first + count, count),
+                    .more = more.from(first)},
+                   to + first, weight.rows);
   });
   return out;
 }
 
-at::Tensor multiply_bf16(const at::Tensor& x, const at::Tensor& weight) {
+at::Tensor multiply_bf16(const at::Tensor& x, const at::Tensor& weight,
+                         const LowRankAddend& addend) {
   const std::int64_t columns = weight.size(1);
   if (x.size(0) < fewest_tile_rows || columns % 2 != 0 || !multiplies_bf16_by_tiles()) {
-    return at::linear(x.to(at::kBFloat16), weight).to(at::kFloat);
+    return added(at::linear(x.to(at::kBFloat16), weight).to(at::kFloat), addend);
   }
   const TileRows packed = packed_rows(TileType::bf16, x.contiguous());
+  const PackedAddend more(addend);
   at::Tensor out = at::empty({x.size(0), weight.size(0)}, x.options());
   const auto* from = static_cast<const std::byte*>(weight.const_data_ptr());
   const std::int64_t row_bytes = columns * 2;
@@ -184,8 +214,8 @@ at::Tensor multiply_bf16(const at::Tensor& x, const at::Tensor& weight) {
     const std::byte* rows = from + first * row_bytes;
     const std::int64_t left = std::min(count, weight.size(0) - first - count);
     const std::span next(rows + count * row_bytes, static_cast<std::size_t>(left * row_bytes));
-    multiply_tiles(packed, {.rows = rows, .count = count, .next = next}, to + first,
-                   weight.size(0));
+    multiply_tiles(packed, {.rows = rows, .count = count, .next = next, .more = more.from(first)},
+                   to + first, weight.size(0));
   });
   return out;
 }

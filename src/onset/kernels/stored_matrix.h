@@ -41,12 +41,21 @@ struct StoredMatrix {
 void to_float32(const StoredMatrix& weight, std::int64_t first, std::int64_t count,
                 std::span<float> values);
 
+// What is added to a product [N, M]: left [N, r] times the transpose of right [M, r], float32 and
+// contiguous. Undefined tensors: nothing.
+struct LowRankAddend {
+  at::Tensor left;
+  at::Tensor right;
+};
+
 // x [N, columns] float32 times the transpose: [N, rows] float32. Not differentiable.
-[[nodiscard]] at::Tensor multiply(const at::Tensor& x, const StoredMatrix& weight);
+[[nodiscard]] at::Tensor multiply(const at::Tensor& x, const StoredMatrix& weight,
+                                  const LowRankAddend& addend = {});
 // The same with a contiguous bfloat16 weight [rows, columns] and x rounded to bfloat16; sums in
 // float32. Only where cpu_has_bf16_products(). Not differentiable where the weight's own products
 // are faster than libtorch's.
-[[nodiscard]] at::Tensor multiply_bf16(const at::Tensor& x, const at::Tensor& weight);
+[[nodiscard]] at::Tensor multiply_bf16(const at::Tensor& x, const at::Tensor& weight,
+                                       const LowRankAddend& addend = {});
 
 // The same from the weight as it is stored, each of its values rounded to bfloat16 where it is
 // decoded; for so few rows of x that this is faster than reading a converted weight.

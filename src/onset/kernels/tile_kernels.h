@@ -49,6 +49,10 @@ struct Product {
   std::int64_t count = 0;
   std::int64_t words = 0;
   std::span<const std::byte> next = {};
+  // A second product in float32 that is added: as x and weights, of so many words; 0: none.
+  const float* more_x = nullptr;
+  const float* more_weights = nullptr;
+  std::int64_t more_words = 0;
   float* sums = nullptr;  // [count, lanes], scratch
 };
 

@@ -51,6 +51,15 @@ Sums add_up(const Product& product, const Output& output) {
                   .vectors = product.lanes / vector_lanes,
                   .sums = product.sums};
   add_up<type>(sums, {ahead, ahead + product.next.size()}, output);
+  if (product.more_words > 0) {
+    Sums more = sums;
+    more.weights = reinterpret_cast<const std::uint32_t*>(product.more_weights);
+    more.stride = product.more_words;
+    more.x = product.more_x;
+    more.words = product.more_words;
+    more.add = true;
+    add_up<TileType::f32>(more, {ahead, ahead});
+  }
   return sums;
 }
 

@@ -30,6 +30,9 @@ void for_each_block(const TileRows& x, const TileWeights& weights, const TileWor
                          .count = weights.count,
                          .words = words.count > 0 ? words.count : x.words(),
                          .next = b == 0 ? weights.next : std::span<const std::byte>(),
+                         .more_x = weights.more.x == nullptr ? nullptr : weights.more.x->packed(at),
+                         .more_weights = weights.more.rows,
+                         .more_words = weights.more.x == nullptr ? 0 : weights.more.x->words(),
                          .sums = sums.data()},
           at);
   }

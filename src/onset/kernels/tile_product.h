@@ -71,12 +71,22 @@ class TileRows {
   std::unique_ptr<float[]> packed_;  // NOLINT(modernize-avoid-c-arrays): not initialised
 };
 
+class TileRows;
+
+// A further product in float32, added while the sums still lie in the cache: rows [count, words]
+// times an x of as many rows as the first. For the low-rank change of a weight.
+struct TileAddend {
+  const TileRows* x = nullptr;  // none: nothing is added
+  const float* rows = nullptr;
+};
+
 // Rows [count, columns] of weights, contiguous: float32, or bfloat16 where x was packed as bf16.
 struct TileWeights {
   const void* rows = nullptr;
   std::int64_t count = 0;
   // What will be read after this product; brought towards the cache meanwhile. May be empty.
   std::span<const std::byte> next = {};
+  TileAddend more = {};
 };
 
 // Words [first, first + count) of the rows of x; count 0: all.
@@ -85,8 +95,9 @@ struct TileWords {
   std::int64_t count = 0;
 };
 
-// out[i, r] = sum_c x[i, c] rows[r, c], a row of `out` out_stride values behind the one before it.
-// Runs on the calling thread; several may call it at a time. has_tiles() must hold.
+// out[i, r] = sum_c x[i, c] rows[r, c] and what `more` adds, a row of `out` out_stride values
+// behind the one before it. Runs on the calling thread; several may call it at a time. has_tiles()
+// must hold.
 void multiply_tiles(const TileRows& x, const TileWeights& weights, float* out,
                     std::int64_t out_stride);
 

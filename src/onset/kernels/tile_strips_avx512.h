@@ -155,6 +155,7 @@ struct Sums {
   std::int64_t words = 0;
   std::int64_t vectors = 0;  // of lanes
   float* sums = nullptr;
+  bool add = false;  // to what they hold
 };
 
 // Where the sums will be written, row by row of x.
@@ -202,7 +203,7 @@ void add_up(const Sums& all, Prefetch prefetch, const Output& output = {}) {
                         .words = std::min(tile_depth, all.words - first),
                         .sums = all.sums + row * lanes,
                         .sums_stride = lanes,
-                        .add = first > 0};
+                        .add = all.add || first > 0};
       if (first == 0) expect_writes(output, row, rows);
       strip_kernel<type>(all.vectors, rows)(strip, prefetch);
     }

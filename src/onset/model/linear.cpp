@@ -54,6 +54,11 @@ at::Tensor change_of(const LowRankAdapter& adapter, const at::Tensor& up) {
   return at::mm(up.detach(), adapter.down.detach()).mul(adapter.scale);
 }
 
+at::Tensor added_to(at::Tensor product, const LowRankAddend& addend) {
+  if (addend.left.defined()) product.addmm_(addend.left, addend.right.t());
+  return product;
+}
+
 ProductType product_type(Compute compute) {
   return compute == Compute::bf16 ? ProductType::bf16 : ProductType::f32;
 }
@@ -90,23 +95,25 @@ at::Tensor Linear::converted() const {
   return (view.defined() ? view : expand(stored_, type)).to(device_);
 }
 
-at::Tensor Linear::product(const at::Tensor& x) const {
-  if (!suits_own_kernels(x)) return plain_product(x, converted(), product_type(compute_));
+at::Tensor Linear::product(const at::Tensor& x, const LowRankAddend& addend) const {
+  if (!suits_own_kernels(x)) {
+    return added_to(plain_product(x, converted(), product_type(compute_)), addend);
+  }
   switch (compute_) {
     case Compute::f64:
       return at::linear(x, converted());
     case Compute::bf16:
-      if (multiplies_bf16_as_stored(x.size(0), stored_)) return multiply_bf16(x, stored_);
-      if (cpu_has_bf16_products()) return multiply_bf16(x, converted());
+      if (multiplies_bf16_as_stored(x.size(0), stored_))
+        return added_to(multiply_bf16(x, stored_), addend);
+      if (cpu_has_bf16_products()) return multiply_bf16(x, converted(), addend);
       // Same roundings of the inputs, products in float32.
-      return at::linear(x.to(at::kBFloat16).to(at::kFloat), converted().to(at::kFloat));
+      return added_to(at::linear(x.to(at::kBFloat16).to(at::kFloat), converted().to(at::kFloat)),
+                      addend);
     case Compute::f32:
       break;
   }
-  return multiply(x, stored_);
+  return multiply(x, stored_, addend);
 }
-
-at::Tensor Linear::ordered_product(const at::Tensor& x) const { return ordered(product(x)); }
 
 at::Tensor Linear::ordered(const at::Tensor& out) const {
   return permuted_head_dim_ > 0 ? unpermute_features(out, permuted_head_dim_) : out;
@@ -114,11 +121,15 @@ at::Tensor Linear::ordered(const at::Tensor& out) const {
 
 at::Tensor Linear::adapted_product(const at::Tensor& x, const at::Tensor& adapted,
                                    at::Tensor* hidden) const {
-  at::Tensor out = ordered_product(x);
-  if (!adapted.defined()) return out;
-  const at::Tensor h = to_low_rank(adapted, adapter_->down);
-  add_from_low_rank(h, adapter_->up, adapter_->scale, out);
+  if (!adapted.defined()) return ordered(product(x));
+  const at::Tensor h = to_low_rank(adapted, adapter_->down.detach());
   if (hidden != nullptr) *hidden = h;
+  if (permuted_head_dim_ == 0) {
+    return product(x,
+                   {.left = h.mul(adapter_->scale), .right = adapter_->up.detach().contiguous()});
+  }
+  at::Tensor out = ordered(product(x));
+  add_from_low_rank(h, adapter_->up.detach(), adapter_->scale, out);
   return out;
 }
 
@@ -146,22 +157,23 @@ at::Tensor Linear::recorded_product(const at::Tensor& x, const at::Tensor& adapt
              const at::Tensor dy = call.output_gradient.contiguous();
              const at::Tensor stored_dy = permuted > 0 ? permute_features(dy, permuted) : dy;
              std::vector<at::Tensor> gradients(1);
-             if (call.wanted(0)) gradients[0] = input_gradient(stored_dy, weight, type);
+             const at::Tensor dh =
+                 step ? low_rank_gradient(dy, call.saved[3], step->scale) : at::Tensor();
+             if (call.wanted(0)) {
+               LowRankShare share;
+               if (shared) share = {.dh = dh, .down = call.saved[2].contiguous()};
+               gradients[0] = input_gradient(stored_dy, weight, type, share);
+             }
              if (trained) {
                gradients.push_back(weight_gradient(stored_dy, call.saved.front(), type));
              }
              if (!step) return gradients;
              const std::size_t first = gradients.size();
              const at::Tensor& input = call.saved[1];
-             const at::Tensor& down = call.saved[2];
-             const at::Tensor& up = call.saved[3];
              gradients.resize(first + 3);
-             const at::Tensor dh = low_rank_gradient(dy, up, step->scale);
-             if (shared) {
-               if (call.wanted(0)) add_input_gradient(dh, down, gradients[0]);
-             } else if (call.wanted(first)) {
+             if (!shared && call.wanted(first)) {
                gradients[first] = at::zeros_like(input);
-               add_input_gradient(dh, down, gradients[first]);
+               add_input_gradient(dh, call.saved[2], gradients[first]);
              }
              if (call.wanted(first + 1)) gradients[first + 1] = narrow_weight_gradient(dh, input);
              if (call.wanted(first + 2)) {

@@ -89,16 +89,15 @@ class Linear {
   [[nodiscard]] bool trains() const;
 
  private:
-  [[nodiscard]] at::Tensor product(const at::Tensor& x) const;
-  // The same with the outputs in the usual order.
-  [[nodiscard]] at::Tensor ordered_product(const at::Tensor& x) const;
-  // And with the adapter's change of `adapted`, x or what dropout left of it; undefined: without.
+  [[nodiscard]] at::Tensor product(const at::Tensor& x, const LowRankAddend& addend = {}) const;
+  // The same with the outputs in the usual order, and with the adapter's change of `adapted`, x or
+  // what dropout left of it; undefined: without.
   // `hidden`: where A `adapted` is left.
   [[nodiscard]] at::Tensor adapted_product(const at::Tensor& x, const at::Tensor& adapted,
                                            at::Tensor* hidden) const;
   // The same, recorded.
   [[nodiscard]] at::Tensor recorded_product(const at::Tensor& x, const at::Tensor& adapted) const;
-  // ordered_product() by libtorch's operations, recorded.
+  // The product in the usual order by libtorch's operations, recorded.
   [[nodiscard]] at::Tensor recorded_plain_product(const at::Tensor& x) const;
   [[nodiscard]] at::Tensor ordered(const at::Tensor& out) const;
   [[nodiscard]] at::Tensor ordered_bias() const;
