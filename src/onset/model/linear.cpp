@@ -15,16 +15,19 @@
 namespace onset {
 namespace {
 
-// x with a share of its numbers set to 0 and the others made larger by as much.
-at::Tensor dropped(const at::Tensor& x, const LowRankAdapter& adapter) {
+// Which numbers of x stay, as bytes: drawn on the CPU, the same on every device.
+at::Tensor kept_numbers(const at::Tensor& x, const LowRankAdapter& adapter) {
   // One generator a layer: its mask does not depend on which layers ran before.
   constexpr std::uint64_t golden = 0x9e3779b97f4a7c15;
   const at::Generator generator =
       at::detail::createCPUGenerator(adapter.dropping->seed ^ (adapter.stream + 1) * golden);
-  const double kept = 1.0 - adapter.dropout;
-  // Drawn on the CPU: the same mask on every device.
-  const at::Tensor mask = at::empty_like(x, x.options().device(at::kCPU));
-  return x.mul(mask.bernoulli_(kept, generator).div_(kept).to(x.device()));
+  const at::Tensor mask = at::empty_like(x, x.options().device(at::kCPU).dtype(at::kBool));
+  return mask.bernoulli_(1.0 - adapter.dropout, generator).to(x.device());
+}
+
+// x with the others set to 0 and those made larger by as much.
+at::Tensor dropped(const at::Tensor& x, const at::Tensor& kept, double dropout) {
+  return x.mul(kept).mul_(1.0 / (1.0 - dropout));
 }
 
 bool drops(const LowRankAdapter& adapter) {
@@ -47,6 +50,8 @@ bool suits_low_rank_kernels(const LowRankAdapter& adapter) {
 struct LowRankStep {
   at::Tensor hidden;  // x A^T, filled by the forward pass
   double scale = 1.0;
+  at::Tensor kept;  // of x, by dropout; undefined: all
+  double dropout = 0.0;
 };
 
 // What the adapter adds to the rows of the weight that `up` [n, r] belongs to: [n, in].
@@ -133,7 +138,7 @@ at::Tensor Linear::adapted_product(const at::Tensor& x, const at::Tensor& adapte
   return out;
 }
 
-at::Tensor Linear::recorded_product(const at::Tensor& x, const at::Tensor& adapted) const {
+at::Tensor Linear::recorded_product(const at::Tensor& x, const at::Tensor& kept) const {
   const ProductType type = product_type(compute_);
   const bool trained = records_gradient(parameter_);
   // The inputs: x, then what there is of the weight, and of the adapter's three.
@@ -141,19 +146,20 @@ at::Tensor Linear::recorded_product(const at::Tensor& x, const at::Tensor& adapt
   std::vector<at::Tensor> saved{trained ? x : at::Tensor()};
   if (trained) inputs.push_back(parameter_);
   std::shared_ptr<LowRankStep> step;
-  if (adapted.defined()) {
-    step = std::make_shared<LowRankStep>(LowRankStep{.hidden = {}, .scale = adapter_->scale});
-    inputs.insert(inputs.end(), {adapted, adapter_->down, adapter_->up});
-    saved.insert(saved.end(), {adapted, adapter_->down, adapter_->up});
+  at::Tensor adapted;
+  if (adapter_ && suits_low_rank_kernels(*adapter_)) {
+    step = std::make_shared<LowRankStep>(LowRankStep{
+        .hidden = {}, .scale = adapter_->scale, .kept = kept, .dropout = adapter_->dropout});
+    adapted = kept.defined() ? dropped(x.detach(), kept, adapter_->dropout) : x;
+    inputs.insert(inputs.end(), {adapter_->down, adapter_->up});
+    saved.insert(saved.end(), {x, adapter_->down, adapter_->up});
   }
-  // Where the adapter takes x itself, its share of the gradient is added to that of the product.
-  const bool shared = adapted.is_same(x);
   return with_gradient(
       inputs, saved,
       {.forward = [&] { return adapted_product(x, adapted, step ? &step->hidden : nullptr); },
        .backward =
            [weight = multiplied(), kept = resident_, permuted = permuted_head_dim_, type, trained,
-            step, shared](const GradientCall& call) {
+            step](const GradientCall& call) {
              const at::Tensor dy = call.output_gradient.contiguous();
              const at::Tensor stored_dy = permuted > 0 ? permute_features(dy, permuted) : dy;
              std::vector<at::Tensor> gradients(1);
@@ -161,23 +167,28 @@ at::Tensor Linear::recorded_product(const at::Tensor& x, const at::Tensor& adapt
                  step ? low_rank_gradient(dy, call.saved[3], step->scale) : at::Tensor();
              if (call.wanted(0)) {
                LowRankShare share;
-               if (shared) share = {.dh = dh, .down = call.saved[2].contiguous()};
+               const bool drops = step && step->kept.defined();
+               if (step && !drops) share = {.dh = dh, .down = call.saved[2].contiguous()};
                gradients[0] = input_gradient(stored_dy, weight, type, share);
+               if (drops) {
+                 const at::Tensor own = at::zeros_like(gradients[0]);
+                 add_input_gradient(dh, call.saved[2], own);
+                 gradients[0].add_(dropped(own, step->kept, step->dropout));
+               }
              }
              if (trained) {
                gradients.push_back(weight_gradient(stored_dy, call.saved.front(), type));
              }
              if (!step) return gradients;
              const std::size_t first = gradients.size();
-             const at::Tensor& input = call.saved[1];
-             gradients.resize(first + 3);
-             if (!shared && call.wanted(first)) {
-               gradients[first] = at::zeros_like(input);
-               add_input_gradient(dh, call.saved[2], gradients[first]);
+             gradients.resize(first + 2);
+             if (call.wanted(first)) {
+               const at::Tensor& input = call.saved[1];
+               gradients[first] = narrow_weight_gradient(
+                   dh, step->kept.defined() ? dropped(input, step->kept, step->dropout) : input);
              }
-             if (call.wanted(first + 1)) gradients[first + 1] = narrow_weight_gradient(dh, input);
-             if (call.wanted(first + 2)) {
-               gradients[first + 2] = narrow_weight_gradient(step->hidden.mul(step->scale), dy).t();
+             if (call.wanted(first + 1)) {
+               gradients[first + 1] = narrow_weight_gradient(step->hidden.mul(step->scale), dy).t();
              }
              return gradients;
            }});
@@ -206,14 +217,14 @@ at::Tensor Linear::recorded_plain_product(const at::Tensor& x) const {
 
 at::Tensor Linear::operator()(const at::Tensor& x) const {
   const bool by_kernels = adapter_ && compute_ != Compute::f64 && suits_low_rank_kernels(*adapter_);
-  const auto adapted = [&] { return drops(*adapter_) ? dropped(x, *adapter_) : x; };
-  const at::Tensor input = by_kernels ? adapted() : at::Tensor();
+  const at::Tensor kept = adapter_ && drops(*adapter_) ? kept_numbers(x, *adapter_) : at::Tensor();
+  const auto adapted = [&] { return kept.defined() ? dropped(x, kept, adapter_->dropout) : x; };
   const bool records = compute_ != Compute::f64 && (records_gradient(x) || trains());
   at::Tensor out;
   if (!records) {
-    out = adapted_product(x, input, nullptr);
+    out = adapted_product(x, by_kernels ? adapted() : at::Tensor(), nullptr);
   } else {
-    out = suits_own_kernels(x) ? recorded_product(x, input) : recorded_plain_product(x);
+    out = suits_own_kernels(x) ? recorded_product(x, kept) : recorded_plain_product(x);
   }
   if (bias_.defined()) out = out.add(ordered_bias());
   return adapter_ && !by_kernels ? out.add(low_rank_product(adapted(), *adapter_)) : out;

@@ -95,8 +95,8 @@ class Linear {
   // `hidden`: where A `adapted` is left.
   [[nodiscard]] at::Tensor adapted_product(const at::Tensor& x, const at::Tensor& adapted,
                                            at::Tensor* hidden) const;
-  // The same, recorded.
-  [[nodiscard]] at::Tensor recorded_product(const at::Tensor& x, const at::Tensor& adapted) const;
+  // The same, recorded; `kept`: which numbers of x dropout leaves the adapter; undefined: all.
+  [[nodiscard]] at::Tensor recorded_product(const at::Tensor& x, const at::Tensor& kept) const;
   // The product in the usual order by libtorch's operations, recorded.
   [[nodiscard]] at::Tensor recorded_plain_product(const at::Tensor& x) const;
   [[nodiscard]] at::Tensor ordered(const at::Tensor& out) const;
