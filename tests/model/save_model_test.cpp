@@ -7,6 +7,7 @@
 
 #include <map>
 
+#include "onset/base/cpu.h"
 #include "onset/base/file.h"
 #include "onset/model/config_json.h"
 #include "onset/model/decoder.h"
@@ -41,14 +42,19 @@ std::map<std::string, TensorInfo> tensors_of(const fs::path& folder) {
 
 class Saved : public ::testing::TestWithParam<std::string> {};
 
-// One number is computed like the other: the file holds the very weights.
-TEST_P(Saved, OpensToTheSameLogitsToTheLastBit) {
+// The file holds the very weights: by our own kernels one number is computed like the other.
+TEST_P(Saved, OpensToTheSameLogits) {
   const fs::path source = onset::testing::data("models/" + GetParam());
   const TemporaryFolder folder;
   const Model model = Model::open(source);
   save_model(model, folder.path());
   const Model again = Model::open(folder.path());
-  EXPECT_TRUE(at::equal(logits_of(model), logits_of(again)));
+  if (best_cpu_level() == CpuLevel::avx512) {
+    EXPECT_TRUE(at::equal(logits_of(model), logits_of(again)));
+  } else {
+    // MKL's products, elsewhere, round by where a matrix begins in memory.
+    EXPECT_TRUE(close(logits_of(again), logits_of(model), {.atol = 2e-5, .rtol = 2e-5}));
+  }
 }
 
 // Stacks of experts are taken apart; the other tensors have the base's names, types and bytes.

@@ -1,9 +1,5 @@
 #include "onset/checkpoint/dtype.h"
 
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
-
 #include <algorithm>
 #include <array>
 
@@ -42,26 +38,6 @@ constexpr bool rows_follow_the_enumeration() {
 }
 static_assert(rows_follow_the_enumeration());
 
-CpuLevel detect_cpu_level() {
-#if defined(__x86_64__)
-  // Asks the CPU, and the operating system whether it saves the wider registers.
-  __builtin_cpu_init();
-  unsigned a = 0;
-  unsigned b = 0;
-  unsigned c = 0;
-  unsigned d = 0;
-  const bool f16c = __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
-  if (!f16c || __builtin_cpu_supports("avx2") == 0) return CpuLevel::baseline;
-  if (__builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
-      __builtin_cpu_supports("avx512vl") != 0 && __builtin_cpu_supports("avx512dq") != 0) {
-    return CpuLevel::avx512;
-  }
-  return CpuLevel::avx2;
-#else
-  return CpuLevel::baseline;
-#endif
-}
-
 convert::Convert conversion(DType type, CpuLevel level) {
   switch (std::min(level, best_cpu_level())) {
     case CpuLevel::avx512:
@@ -85,11 +61,6 @@ std::optional<DType> dtype_from_safetensors(std::string_view name) {
     if (row.info.block_values == 1 && row.info.name == name) return row.type;
   }
   return std::nullopt;
-}
-
-CpuLevel best_cpu_level() {
-  static const CpuLevel level = detect_cpu_level();
-  return level;
 }
 
 bool converts_to_float32(DType type) { return convert::baseline(type) != nullptr; }

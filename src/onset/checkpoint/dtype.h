@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "onset/base/cpu.h"
+
 namespace onset {
 
 enum class DType {
@@ -47,10 +49,6 @@ struct DTypeInfo {
 [[nodiscard]] bool is_quantised(DType type);
 // By safetensors' name ("F32", "BF16", "F8_E4M3", ..), or nothing.
 [[nodiscard]] std::optional<DType> dtype_from_safetensors(std::string_view name);
-
-// Instruction sets the conversions are compiled for. `best` is what this CPU can do.
-enum class CpuLevel { baseline, avx2, avx512 };
-[[nodiscard]] CpuLevel best_cpu_level();
 
 // Can elements of this type be turned into float32 by to_float32 (all floating and quantised
 // types)?

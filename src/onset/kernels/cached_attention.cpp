@@ -7,6 +7,8 @@
 #include <cmath>
 #include <vector>
 
+#include "onset/base/cpu.h"
+
 namespace onset {
 namespace {
 
@@ -91,11 +93,9 @@ void attend_baseline(const Task<T>& task, T* scores) {
 
 template <typename T>
 auto chosen_kernel() {
-  if (__builtin_cpu_supports("avx512vl") != 0 && __builtin_cpu_supports("avx512dq") != 0) {
-    return &attend_avx512<T>;
-  }
-  const bool avx2 = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
-  return avx2 ? &attend_avx2<T> : &attend_baseline<T>;
+  const CpuLevel level = best_cpu_level();
+  if (level == CpuLevel::avx512) return &attend_avx512<T>;
+  return level == CpuLevel::avx2 ? &attend_avx2<T> : &attend_baseline<T>;
 }
 
 template <typename T>

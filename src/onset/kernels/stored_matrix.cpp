@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "onset/base/cpu.h"
 #include "onset/kernels/few_rows.h"
 #include "onset/kernels/panels.h"
 #include "onset/kernels/tile_product.h"
@@ -273,6 +274,6 @@ bool multiplies_bf16_by_tiles() {
   return answer;
 }
 
-bool cpu_has_bf16_products() { return __builtin_cpu_supports("avx512bf16") != 0; }
+bool cpu_has_bf16_products() { return cpu_has_bf16(); }
 
 }  // namespace onset

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "onset/base/cpu.h"
 #include "onset/kernels/tile_kernels.h"
 
 namespace onset {
@@ -41,11 +42,7 @@ void for_each_block(const TileRows& x, const TileWeights& weights, const TileWor
 }  // namespace
 
 bool has_tiles(TileType type) {
-  static const bool f32 =
-      __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
-      __builtin_cpu_supports("avx512vl") != 0 && __builtin_cpu_supports("avx512dq") != 0;
-  static const bool bf16 = f32 && __builtin_cpu_supports("avx512bf16") != 0;
-  return type == TileType::bf16 ? bf16 : f32;
+  return type == TileType::bf16 ? cpu_has_bf16() : best_cpu_level() == CpuLevel::avx512;
 }
 
 TileRows::TileRows(TileType type, std::int64_t n, std::int64_t columns)
