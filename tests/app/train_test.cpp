@@ -369,6 +369,66 @@ TEST(TrainVerb, LearnsFromRewardsOfItsOwnCompletions) {
   EXPECT_NE(failed.error.find("no reward today"), std::string::npos) << failed.error;
 }
 
+TEST(TrainVerb, OtherDataUnderTheSameNameDoNotGoOnWithARun) {
+  const TemporaryFolder folder;
+  const auto data = folder.write("rows.jsonl", id_rows(8));
+  const auto output = folder.path() / "run";
+  ASSERT_EQ(run_onset(sft_arguments(data, output, {"--max-steps", "2"})).code, 0);
+  static_cast<void>(folder.write("rows.jsonl", id_rows(7) + "{\"input_ids\": [1, 2, 3]}\n"));
+  const Outcome run = run_onset(
+      sft_arguments(data, output, {"--max-steps", "2", "--resume-from-checkpoint", "last"}));
+  EXPECT_EQ(run.code, 1);
+  EXPECT_NE(run.error.find("the run cannot go on from here: data"), std::string::npos) << run.error;
+}
+
+TEST(TrainVerb, RanksThatReadOtherDataEndTogether) {
+  if (!has_mpi()) GTEST_SKIP() << "there is no mpirun";
+  const TemporaryFolder folder;
+  const auto data = folder.write("rows.jsonl", id_rows(8));
+  static_cast<void>(folder.write("rows1.jsonl", id_rows(5)));
+  // Rank 1 reads another file, as from another machine's disk.
+  const auto output = folder.path() / "run";
+  const auto script = folder.write(
+      "rank.sh", "file=" + data.string() +
+                     "\n[ \"$OMPI_COMM_WORLD_RANK\" = 1 ] && file=" + folder.path().string() +
+                     "/rows1.jsonl\nexec " ONSET_PROGRAM " train sft " + model_path("llama") +
+                     " --no-check-leaks --max-steps 2 --train-file $file -o " + output.string() +
+                     "\n");
+  const std::string errors = (folder.path() / "errors").string();
+  const int status = std::system(
+      ("OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMP_NUM_THREADS=1 " ONSET_MPIRUN
+       " --oversubscribe -n 2 sh " +
+       script.string() + " > /dev/null 2> " + errors)
+          .c_str());
+  EXPECT_NE(WEXITSTATUS(status), 0);
+  EXPECT_NE(read_file(errors).find("rank 1 has read other data than rank 0"), std::string::npos)
+      << read_file(errors);
+  EXPECT_FALSE(fs::exists(output));
+}
+
+TEST(TrainVerb, RewardsThatCannotWorkAreRefusedBeforeTheFirstStep) {
+  const TemporaryFolder folder;
+  const auto given = folder.write(
+      "given.jsonl",
+      "{\"prompt_ids\": [1, 5], \"completions\": [[7, 2], [9, 2]], \"rewards\": [0, 1]}\n");
+  const Outcome run = run_onset(
+      {"train", "grpo", model_path("llama"), "--train-file", given.string(), "--num-generations",
+       "2", "--reward-funcs", "length:4", "--per-device-train-batch-size", "2", "--no-check-leaks",
+       "--max-steps", "1", "-o", (folder.path() / "run").string()});
+  EXPECT_EQ(run.code, 2) << run.error;
+  EXPECT_NE(run.error.find("reward_funcs would do nothing"), std::string::npos) << run.error;
+  EXPECT_FALSE(fs::exists(folder.path() / "run"));
+  const auto wrong = folder.write(
+      "wrong.jsonl",
+      "{\"prompt_ids\": [1, 5], \"answer\": \"7\"}\n{\"prompt_ids\": [1, 6], \"answer\": \"x\"}\n");
+  const Outcome answers = run_onset(
+      {"train", "grpo", model_path("llama"), "--train-file", wrong.string(), "--num-generations",
+       "2", "--reward-funcs", "gsm8k_strict", "--per-device-train-batch-size", "2",
+       "--no-check-leaks", "--max-steps", "1", "-o", (folder.path() / "run").string()});
+  EXPECT_EQ(answers.code, 1) << answers.error;
+  EXPECT_NE(answers.error.find("\"answer\":\"x\""), std::string::npos) << answers.error;
+}
+
 TEST(TrainVerb, WhatCannotFitIsRefusedAndNothingIsWritten) {
   const TemporaryFolder folder;
   const auto data = folder.write("rows.jsonl", id_rows(8));

@@ -80,7 +80,7 @@ TEST_F(Leaks, TheReportNamesWhatLeaksAndWhatWasNotCompared) {
   const LeakIndex index(tasks_, folder_.path());
   LeakReport report = index.report();
   index.check({{"prompt", "nothing"}}, report);
-  EXPECT_EQ(report.text(), "Not compared, since their data are not at hand: missing.");
+  EXPECT_EQ(report.text(), "Not compared, since their data are not at hand: missing (task_data says where).");
   index.check({{"prompt", "Who?"}}, report);
   index.check({{"prompt", "who?"}}, report);
   EXPECT_EQ(report.rows, 3);
@@ -91,7 +91,7 @@ TEST_F(Leaks, TheReportNamesWhatLeaksAndWhatWasNotCompared) {
   EXPECT_EQ(report.text(),
             "2 of 3 rows hold items of tasks that onset eval asks: 1 of 3 of asked. A model that "
             "is trained on them cannot be judged by them. Row 2 has \"Who?\". Not compared, since "
-            "their data are not at hand: missing.");
+            "their data are not at hand: missing (task_data says where).");
 }
 
 TEST(LeaksOfPublicData, ThePapersTrainingFileOfGsm8kIsItsTestSet) {

@@ -25,7 +25,7 @@ void scale_gradients(std::span<const Parameter> parameters, double norm, double 
 
 Error not_finite(std::span<const Parameter> parameters) {
   const auto names = non_finite_gradients(parameters);
-  const char* hint = "lower the learning rate, or compute in float32";
+  const char* hint = "lower the learning rate; with bf16, try without";
   if (names.empty()) {
     return input_error("the norm of the gradients is too large for a number", hint);
   }

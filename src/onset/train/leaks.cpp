@@ -183,8 +183,8 @@ std::string LeakReport::text() const {
         items.front().row + 1, " has ", quote(items.front().question, shown), "."));
   }
   if (!skipped.empty()) {
-    sentences.push_back(
-        str_cat("Not compared, since their data are not at hand: ", names_of(skipped), "."));
+    sentences.push_back(str_cat("Not compared, since their data are not at hand: ",
+                                names_of(skipped), " (task_data says where)."));
   }
   return join(sentences, " ");
 }

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "onset/base/content_hash.h"
 #include "onset/base/error.h"
 #include "onset/base/strings.h"
 #include "onset/train/data_order.h"
@@ -186,6 +187,50 @@ RunData read_run_data(const TrainSettings& settings, const TextReader& reader) {
       break;
   }
   return data;
+}
+
+namespace {
+
+void add_to(ContentHash& hash, const std::vector<PackedRow>& rows) {
+  hash.add(static_cast<std::int64_t>(rows.size()));
+  for (const PackedRow& row : rows) {
+    hash.add(static_cast<std::int64_t>(row.size()));
+    for (const SftExample& example : row) {
+      hash.add(std::span<const std::int64_t>(example.ids));
+      hash.add(std::as_bytes(std::span(example.trained)));
+    }
+  }
+}
+
+void add_to(ContentHash& hash, const std::vector<PreferencePair>& pairs) {
+  hash.add(static_cast<std::int64_t>(pairs.size()));
+  for (const PreferencePair& pair : pairs) {
+    for (const TokenIds* ids : {&pair.prompt, &pair.chosen, &pair.rejected}) {
+      hash.add(std::span<const std::int64_t>(*ids));
+    }
+  }
+}
+
+void add_to(ContentHash& hash, const std::vector<RolloutPrompt>& prompts) {
+  hash.add(static_cast<std::int64_t>(prompts.size()));
+  for (const RolloutPrompt& prompt : prompts) {
+    hash.add(std::span<const std::int64_t>(prompt.prompt)).add(prompt.record.dump());
+    for (const TokenIds& ids : prompt.completions) hash.add(std::span<const std::int64_t>(ids));
+    for (const double reward : prompt.rewards) hash.add(reward);
+  }
+}
+
+}  // namespace
+
+std::string content_of(const RunData& data) {
+  ContentHash hash;
+  add_to(hash, data.rows);
+  add_to(hash, data.held_out_rows);
+  add_to(hash, data.pairs);
+  add_to(hash, data.held_out_pairs);
+  add_to(hash, data.prompts);
+  add_to(hash, data.held_out_prompts);
+  return hash.hex();
 }
 
 }  // namespace onset

@@ -30,6 +30,10 @@ struct RunData {
   std::int64_t longest = 0;        // tokens of the longest row, pair's sequence or prompt
 };
 
+// Names what a run is trained and evaluated on, down to each token and reward: equal data have
+// equal names.
+[[nodiscard]] std::string content_of(const RunData& data);
+
 // Of checked settings. Throws input errors as the readers of each kind do (sft_data.h and its
 // neighbours), and where nothing is left to train on.
 [[nodiscard]] RunData read_run_data(const TrainSettings& settings, const TextReader& reader);

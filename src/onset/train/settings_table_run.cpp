@@ -124,7 +124,7 @@ void add_lora_rows(SettingRows& rows, LoraSettings& lora) {
       below_one;
   rows.add("use_rslora", lora.use_rslora, "", "scale by alpha / sqrt(rank)");
   rows.add("lora_target_modules", lora.target_modules, "A,B",
-           "names of linear layers, or all-linear")
+           "names of linear layers, one regex of whole names, or all-linear")
       .separates = true;
   rows.add("lora_modules_to_save", lora.modules_to_save, "A,B", "modules that are trained whole")
       .separates = true;

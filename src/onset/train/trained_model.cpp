@@ -26,7 +26,12 @@ LoraConfig lora_config(const LoraSettings& settings, const std::string& base) {
   const bool all =
       settings.target_modules.size() == 1 && settings.target_modules[0] == "all-linear";
   config.all_linear = all;
-  if (!all) config.targets.names = settings.target_modules;
+  // As in PEFT a single text may be a regex of whole names; no name of a module holds such signs.
+  const bool regex =
+      settings.target_modules.size() == 1 &&
+      settings.target_modules[0].find_first_of("*+?[](){}|\\^$") != std::string::npos;
+  if (regex) config.targets.regex = settings.target_modules[0];
+  if (!all && !regex) config.targets.names = settings.target_modules;
   config.modules_to_save = settings.modules_to_save;
   config.base_model = base;
   return config;

@@ -59,7 +59,10 @@ std::optional<std::filesystem::path> resumed_checkpoint(const TrainerSettings& s
     return settings.resume_from_checkpoint;
   }
   const auto latest = latest_checkpoint(settings.output_dir);
-  require_input(latest.has_value(), settings.output_dir, ": holds no checkpoint to go on from");
+  if (!latest) {
+    throw input_error(str_cat(settings.output_dir, ": holds no checkpoint to go on from"),
+                      "leave resume_from_checkpoint out; a run that is there has to be deleted");
+  }
   return latest->path;
 }
 
@@ -74,19 +77,23 @@ void require_folder(const std::filesystem::path& output) {
 void refuse_another_run(const std::filesystem::path& output) {
   if (!std::filesystem::exists(output / "metrics.jsonl") && list_checkpoints(output).empty())
     return;
-  throw input_error(str_cat(output.string(), ": holds another run"),
-                    "go on with it (resume_from_checkpoint = \"last\"), or give another folder");
+  throw input_error(
+      str_cat(output.string(), ": holds another run"),
+      list_checkpoints(output).empty()
+          ? "it has no checkpoint to go on from: delete it, or give another folder"
+          : "go on with it (resume_from_checkpoint = \"last\"), or give another folder");
 }
 
 // What a run that goes on must have the same.
-OrderedJson identity_of(const TrainSettings& settings, const Model& model, std::int64_t steps,
-                        const Ranks& ranks) {
+OrderedJson identity_of(const TrainSettings& settings, const Model& model, const std::string& data,
+                        std::int64_t steps, const Ranks& ranks) {
   return {{"method", name_of(settings.method)},
           {"model",
            {{"architecture", model.config().architecture},
             {"layers", model.config().layer_count()},
             {"hidden", model.config().hidden},
             {"vocabulary", model.config().vocabulary}}},
+          {"data", data},
           {"settings", curve_settings(settings)},
           {"steps", steps},
           {"ranks", ranks.count()}};
@@ -105,6 +112,7 @@ class Run {
     if (!paragraph.empty() && events_.say && ranks_.is_first()) events_.say(paragraph);
   }
   void read_data();
+  void require_same_data() const;
   void warn_of_leaks() const;
   void warn_of_an_unmasked_reference() const;
   void refuse_a_model_that_cannot_fit() const;
@@ -120,6 +128,7 @@ class Run {
   [[nodiscard]] Device device() const { return parse_device(settings_.trainer.device); }
   void make_objective();
   void make_grpo();
+  void check_answers() const;
   [[nodiscard]] RewardFunction reward_function();
   [[nodiscard]] std::int64_t total_steps() const;
   [[nodiscard]] TrainerOptions trainer_options(std::int64_t steps) const;
@@ -140,6 +149,7 @@ class Run {
   std::unique_ptr<Policy> reference_;
   std::optional<Rewards> rewards_;
   RunData data_;
+  std::string data_content_;
   std::unique_ptr<Objective> objective_;
   DpoObjective* dpo_ = nullptr;
   std::vector<ScanPrompt> watched_;
@@ -155,6 +165,19 @@ void Run::read_data() {
   }
   data_ = read_run_data(settings_, reader);
   for (const std::string& note : data_.notes) say(note);
+  data_content_ = content_of(data_);
+  require_same_data();
+}
+
+// Ranks that read other rows would train something else than the settings say, or wait for ever.
+void Run::require_same_data() const {
+  if (ranks_.count() == 1) return;
+  const std::vector<std::string> all = ranks_.gather(data_content_);
+  const auto differs = std::find_if(
+      all.begin(), all.end(), [&](const std::string& content) { return content != all.front(); });
+  if (differs == all.end()) return;
+  throw input_error(str_cat("rank ", differs - all.begin(), " has read other data than rank 0"),
+                    "put the same files and tokenizer at the same paths of every machine");
 }
 
 void Run::warn_of_leaks() const {
@@ -217,8 +240,38 @@ RewardFunction Run::reward_function() {
   };
 }
 
+// The right answers of all rows, since a run should not end at one in its tenth hour.
+void Run::check_answers() const {
+  std::vector<std::string> own;
+  for (const std::string& reward : settings_.grpo.reward_funcs) {
+    if (!reward.starts_with("command:")) own.push_back(reward);
+  }
+  if (own.empty()) return;
+  const Rewards rewards(own, {}, reward_options(settings_.grpo));
+  for (const auto* prompts : {&data_.prompts, &data_.held_out_prompts}) {
+    for (const RolloutPrompt& prompt : *prompts) {
+      const RewardedCompletion nothing{.prompt = {}, .text = {}, .record = &prompt.record};
+      try {
+        static_cast<void>(rewards.score(std::span(&nothing, 1)));
+      } catch (const Error& error) {
+        throw input_error(str_cat(settings_.data.train_file, ": ", error.what(), ", in the row ",
+                                  prompt.record.dump().substr(0, 200)),
+                          error.hint());
+      }
+    }
+  }
+}
+
 void Run::make_grpo() {
   const GrpoSettings& grpo = settings_.grpo;
+  if (!grpo.reward_funcs.empty() && !data_.prompts.empty() &&
+      !data_.prompts.front().completions.empty()) {
+    throw usage_error(
+        str_cat("the rows of ", settings_.data.train_file,
+                " have completions with their rewards: reward_funcs would do nothing"),
+        "leave it out, or take the completions out of the file");
+  }
+  check_answers();
   if (grpo.loss.beta > 0) {
     reference_model_ = Model::open(model_path_, trained_->model().options(), log_);
     if (!settings_.lora.adapter.empty()) {
@@ -309,7 +362,7 @@ TrainerOptions Run::trainer_options(std::int64_t steps) const {
   options.greater_is_better = greater_is_better(trainer);
   options.watch_steps = trainer.watch;
   options.event_files = trainer.tensorboard;
-  options.identity = identity_of(settings_, trained_->model(), steps, ranks_);
+  options.identity = identity_of(settings_, trained_->model(), data_content_, steps, ranks_);
   return options;
 }
 
