@@ -81,7 +81,7 @@ def operations(shape, lora, checkpointing):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--flops", type=float, nargs=2, default=[260, 240],
+    parser.add_argument("--flops", type=float, nargs=2, default=[480, 410],
                         metavar=("FULL", "LORA"), help="GFLOP/s of a training step, bf16")
     parser.add_argument("--update", type=float, default=3500, help="AdamW, million weights a second")
     parser.add_argument("--network", type=float, nargs="*", default=[1.25, 12.5],
