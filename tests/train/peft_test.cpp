@@ -114,7 +114,7 @@ TEST(Peft, ReadsWhatItWrites) {
     adapt(other, folder.path() / "adapter",
           {.warn = [](const auto& warning) { ADD_FAILURE() << warning; }, .progress = {}});
     EXPECT_EQ(other.adaptation(), adapter_facts(adapter)) << name;
-    EXPECT_TRUE(at::equal(logits_of(other, some_ids), logits_of(model, some_ids))) << name;
+    EXPECT_TRUE(same_products(logits_of(other, some_ids), logits_of(model, some_ids))) << name;
     const LoraConfig read = read_peft_config(folder.path() / "adapter");
     EXPECT_EQ(read.rank, 3);
     EXPECT_DOUBLE_EQ(read.dropout, 0.25);
