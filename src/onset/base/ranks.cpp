@@ -142,6 +142,14 @@ void end_all_ranks(int) {}
 
 #endif
 
+std::optional<int> Ranks::first_that_differs(const std::string& mine) const {
+  const std::vector<std::string> all = gather(mine);
+  const auto other =
+      std::find_if(all.begin(), all.end(), [&](const auto& text) { return text != all.front(); });
+  if (other == all.end()) return std::nullopt;
+  return static_cast<int>(other - all.begin());
+}
+
 Ranks::Ranks() = default;
 Ranks::Ranks(Ranks&&) noexcept = default;
 Ranks& Ranks::operator=(Ranks&&) noexcept = default;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -29,6 +30,9 @@ class Ranks {
 
   // Of all ranks, in their order, to all of them. All must call it as often as each other.
   [[nodiscard]] std::vector<std::string> gather(const std::string& mine) const;
+
+  // The first rank whose text is not the first rank's; all must call it as often as each other.
+  [[nodiscard]] std::optional<int> first_that_differs(const std::string& mine) const;
 
   // Replaces each number by its sum over the ranks, in parts; the same bits on every rank. All must
   // call it with as many numbers.

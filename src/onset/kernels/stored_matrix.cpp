@@ -60,12 +60,6 @@ TileRows packed_rows(TileType type, const at::Tensor& x) {
   return rows;
 }
 
-// To a product that nothing was added to yet.
-at::Tensor added(at::Tensor product, const LowRankAddend& addend) {
-  if (addend.left.defined()) product.addmm_(addend.left, addend.right.t());
-  return product;
-}
-
 // For the tiles.
 class PackedAddend {
  public:
@@ -171,11 +165,16 @@ void to_float32(const StoredMatrix& weight, std::int64_t first, std::int64_t cou
   }
 }
 
+at::Tensor added_to(at::Tensor product, const LowRankAddend& addend) {
+  if (addend.left.defined()) product.addmm_(addend.left, addend.right.t());
+  return product;
+}
+
 at::Tensor multiply(const at::Tensor& x, const StoredMatrix& weight, const LowRankAddend& addend) {
   const at::Tensor input = x.contiguous();
   const std::int64_t n = input.size(0);
   if (n > 0 && multiplies_few_rows(n, weight, FewRowsType::f32)) {
-    return added(multiply_few_rows(input, weight, FewRowsType::f32), addend);
+    return added_to(multiply_few_rows(input, weight, FewRowsType::f32), addend);
   }
   at::Tensor out = at::empty({n, weight.rows}, input.options());
   if (n == 0) return out;
@@ -184,7 +183,7 @@ at::Tensor multiply(const at::Tensor& x, const StoredMatrix& weight, const LowRa
     for_each_float_panel(weight, [&](const float* rows, std::int64_t first, std::int64_t count) {
       multiply_by_blas(input, rows, count, to + first, weight.rows);
     });
-    return added(out, addend);
+    return added_to(out, addend);
   }
   const TileRows packed = packed_rows(TileType::f32, input);
   const PackedAddend more(addend);
@@ -203,7 +202,7 @@ at::Tensor multiply_bf16(const at::Tensor& x, const at::Tensor& weight,
                          const LowRankAddend& addend) {
   const std::int64_t columns = weight.size(1);
   if (x.size(0) < fewest_tile_rows || columns % 2 != 0 || !multiplies_bf16_by_tiles()) {
-    return added(at::linear(x.to(at::kBFloat16), weight).to(at::kFloat), addend);
+    return added_to(at::linear(x.to(at::kBFloat16), weight).to(at::kFloat), addend);
   }
   const TileRows packed = packed_rows(TileType::bf16, x.contiguous());
   const PackedAddend more(addend);

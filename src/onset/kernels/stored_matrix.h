@@ -48,6 +48,9 @@ struct LowRankAddend {
   at::Tensor right;
 };
 
+// The product with that added, in place.
+[[nodiscard]] at::Tensor added_to(at::Tensor product, const LowRankAddend& addend);
+
 // x [N, columns] float32 times the transpose: [N, rows] float32. Not differentiable.
 [[nodiscard]] at::Tensor multiply(const at::Tensor& x, const StoredMatrix& weight,
                                   const LowRankAddend& addend = {});

@@ -19,27 +19,18 @@ struct Source {
 void pack_f32(const Source& source, float* to);
 void pack_bf16(const Source& source, float* to);
 
-// Rows of a matrix, float32 or (`halves`) bfloat16; of each the first `columns` values.
-struct Part {
-  const void* values = nullptr;
-  bool halves = false;
-  std::int64_t stride = 0;  // values from a row to the next
-  std::int64_t rows = 0;
-  std::int64_t columns = 0;
-};
-
 // The words of a block of lanes that its columns are, from the word of its first row on; bf16: a
 // word is two rows, the last of an odd number has a zero. Values past `columns` are zero.
-void pack_columns_f32(const Part& part, std::int64_t lanes, float* to);
-void pack_columns_bf16(const Part& part, std::int64_t lanes, float* to);
+void pack_columns_f32(const MatrixPart& part, std::int64_t lanes, float* to);
+void pack_columns_bf16(const MatrixPart& part, std::int64_t lanes, float* to);
 
 // The transpose, [columns, words]: as float32, or rounded to bfloat16 with two rows to a word.
-void turn_f32(const Part& part, std::int64_t words, void* to);
-void turn_bf16(const Part& part, std::int64_t words, void* to);
+void turn_f32(const MatrixPart& part, std::int64_t words, void* to);
+void turn_bf16(const MatrixPart& part, std::int64_t words, void* to);
 
 // [rows, words]: as float32, or rounded to bfloat16 with two columns to a word.
-void take_f32(const Part& part, std::int64_t words, void* to);
-void round_bf16(const Part& part, std::int64_t words, void* to);
+void take_f32(const MatrixPart& part, std::int64_t words, void* to);
+void round_bf16(const MatrixPart& part, std::int64_t words, void* to);
 
 struct Product {
   const float* x = nullptr;  // a packed block [words, lanes]

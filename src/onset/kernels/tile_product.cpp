@@ -9,14 +9,6 @@
 namespace onset {
 namespace {
 
-tiles::Part as_part(const MatrixPart& part) {
-  return {.values = part.values,
-          .halves = part.is_bf16,
-          .stride = part.stride,
-          .rows = part.rows,
-          .columns = part.columns};
-}
-
 template <typename Visit>
 void for_each_block(const TileRows& x, const TileWeights& weights, const TileWords& words,
                     const Visit& visit) {
@@ -74,7 +66,7 @@ void TileRows::pack_columns(const MatrixPart& part, std::int64_t first) {
   const std::int64_t value_bytes = part.is_bf16 ? 2 : 4;
   for (std::int64_t b = 0; b < blocks_; ++b) {
     const TileBlock at = block(b);
-    tiles::Part own = as_part(part);
+    MatrixPart own = part;
     own.values = static_cast<const std::byte*>(part.values) + at.first * value_bytes;
     own.columns = at.rows;
     float* to = packed_.get() + at.first * words_ + (bf16 ? first / 2 : first) * at.lanes;
@@ -103,13 +95,11 @@ void multiply_tiles_turned(const TileRows& x, const TileWeights& weights, float*
 void add_product(const PlainProduct& product) { tiles::accumulate(product); }
 
 void turn_for_tiles(TileType type, const MatrixPart& part, std::int64_t words, void* to) {
-  type == TileType::bf16 ? tiles::turn_bf16(as_part(part), words, to)
-                         : tiles::turn_f32(as_part(part), words, to);
+  type == TileType::bf16 ? tiles::turn_bf16(part, words, to) : tiles::turn_f32(part, words, to);
 }
 
 void take_for_tiles(TileType type, const MatrixPart& part, std::int64_t words, void* to) {
-  type == TileType::bf16 ? tiles::round_bf16(as_part(part), words, to)
-                         : tiles::take_f32(as_part(part), words, to);
+  type == TileType::bf16 ? tiles::round_bf16(part, words, to) : tiles::take_f32(part, words, to);
 }
 
 }  // namespace onset

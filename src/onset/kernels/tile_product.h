@@ -71,8 +71,6 @@ class TileRows {
   std::unique_ptr<float[]> packed_;  // NOLINT(modernize-avoid-c-arrays): not initialised
 };
 
-class TileRows;
-
 // A further product in float32, added while the sums still lie in the cache: rows [count, words]
 // times an x of as many rows as the first. For the low-rank change of a weight.
 struct TileAddend {

@@ -59,11 +59,6 @@ at::Tensor change_of(const LowRankAdapter& adapter, const at::Tensor& up) {
   return at::mm(up.detach(), adapter.down.detach()).mul(adapter.scale);
 }
 
-at::Tensor added_to(at::Tensor product, const LowRankAddend& addend) {
-  if (addend.left.defined()) product.addmm_(addend.left, addend.right.t());
-  return product;
-}
-
 ProductType product_type(Compute compute) {
   return compute == Compute::bf16 ? ProductType::bf16 : ProductType::f32;
 }
@@ -158,7 +153,7 @@ at::Tensor Linear::recorded_product(const at::Tensor& x, const at::Tensor& kept)
       inputs, saved,
       {.forward = [&] { return adapted_product(x, adapted, step ? &step->hidden : nullptr); },
        .backward =
-           [weight = multiplied(), kept = resident_, permuted = permuted_head_dim_, type, trained,
+           [weight = multiplied(), alive = resident_, permuted = permuted_head_dim_, type, trained,
             step](const GradientCall& call) {
              const at::Tensor dy = call.output_gradient.contiguous();
              const at::Tensor stored_dy = permuted > 0 ? permute_features(dy, permuted) : dy;

@@ -77,10 +77,8 @@ void check_same_weights(std::span<const Parameter> parameters, const Ranks& rank
     hash.add(parameter.name);
     hash.add(std::span(static_cast<const std::byte*>(value.const_data_ptr()), value.nbytes()));
   }
-  const std::vector<std::string> all = ranks.gather(hash.hex());
-  const auto differs =
-      std::find_if(all.begin(), all.end(), [&](const auto& one) { return one != all.front(); });
-  require_input(differs == all.end(), "rank ", differs - all.begin(),
+  const auto other = ranks.first_that_differs(hash.hex());
+  require_input(!other, "rank ", other.value_or(0),
                 " holds other weights than rank 0: the machines compute differently, or one of "
                 "them began with another model");
 }

@@ -171,12 +171,9 @@ void Run::read_data() {
 
 // Ranks that read other rows would train something else than the settings say, or wait for ever.
 void Run::require_same_data() const {
-  if (ranks_.count() == 1) return;
-  const std::vector<std::string> all = ranks_.gather(data_content_);
-  const auto differs = std::find_if(
-      all.begin(), all.end(), [&](const std::string& content) { return content != all.front(); });
-  if (differs == all.end()) return;
-  throw input_error(str_cat("rank ", differs - all.begin(), " has read other data than rank 0"),
+  const auto other = ranks_.first_that_differs(data_content_);
+  if (!other) return;
+  throw input_error(str_cat("rank ", *other, " has read other data than rank 0"),
                     "put the same files and tokenizer at the same paths of every machine");
 }
 
