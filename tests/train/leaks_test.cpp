@@ -80,7 +80,8 @@ TEST_F(Leaks, TheReportNamesWhatLeaksAndWhatWasNotCompared) {
   const LeakIndex index(tasks_, folder_.path());
   LeakReport report = index.report();
   index.check({{"prompt", "nothing"}}, report);
-  EXPECT_EQ(report.text(), "Not compared, since their data are not at hand: missing (task_data says where).");
+  EXPECT_EQ(report.text(),
+            "Not compared, since their data are not at hand: missing (task_data says where).");
   index.check({{"prompt", "Who?"}}, report);
   index.check({{"prompt", "who?"}}, report);
   EXPECT_EQ(report.rows, 3);
