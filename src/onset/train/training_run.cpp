@@ -11,27 +11,21 @@
 #include "onset/base/memory.h"
 #include "onset/checkpoint/checkpoint.h"
 #include "onset/model/config.h"
-#include "onset/model/decoder.h"
 #include "onset/tokenizer/chat.h"
 #include "onset/tokenizer/tokenizer.h"
-#include "onset/train/adapt.h"
 #include "onset/train/append_file.h"
 #include "onset/train/checkpoint_folders.h"
-#include "onset/train/dpo.h"
-#include "onset/train/grpo.h"
 #include "onset/train/leaks.h"
 #include "onset/train/memory_plan.h"
 #include "onset/train/new_model.h"
 #include "onset/train/records.h"
-#include "onset/train/report_words.h"
-#include "onset/train/rewards.h"
 #include "onset/train/run_data.h"
+#include "onset/train/run_folder.h"
+#include "onset/train/run_objective.h"
 #include "onset/train/settings_toml.h"
-#include "onset/train/sft.h"
 #include "onset/train/trained_model.h"
 #include "onset/train/trainer.h"
 #include "onset/train/watch.h"
-#include "onset/wemask/mask.h"
 
 namespace onset {
 namespace {
@@ -49,54 +43,6 @@ std::optional<Tokenizer> tokenizer_of(const std::string& model) {
     if (error.kind() == ErrorKind::input) return std::nullopt;
     throw;
   }
-}
-
-std::optional<std::filesystem::path> resumed_checkpoint(const TrainerSettings& settings) {
-  if (settings.resume_from_checkpoint.empty()) return std::nullopt;
-  if (settings.resume_from_checkpoint != "last") {
-    require_input(std::filesystem::is_directory(settings.resume_from_checkpoint),
-                  settings.resume_from_checkpoint, ": there is no such checkpoint");
-    return settings.resume_from_checkpoint;
-  }
-  const auto latest = latest_checkpoint(settings.output_dir);
-  if (!latest) {
-    throw input_error(str_cat(settings.output_dir, ": holds no checkpoint to go on from"),
-                      "leave resume_from_checkpoint out; a run that is there has to be deleted");
-  }
-  return latest->path;
-}
-
-void require_folder(const std::filesystem::path& output) {
-  std::error_code ignored;
-  if (!std::filesystem::exists(output, ignored) || std::filesystem::is_directory(output, ignored))
-    return;
-  throw usage_error(str_cat(output.string(), ": is a file, and a run needs a folder"),
-                    "give another -o");
-}
-
-void refuse_another_run(const std::filesystem::path& output) {
-  if (!std::filesystem::exists(output / "metrics.jsonl") && list_checkpoints(output).empty())
-    return;
-  throw input_error(
-      str_cat(output.string(), ": holds another run"),
-      list_checkpoints(output).empty()
-          ? "it has no checkpoint to go on from: delete it, or give another folder"
-          : "go on with it (resume_from_checkpoint = \"last\"), or give another folder");
-}
-
-// What a run that goes on must have the same.
-OrderedJson identity_of(const TrainSettings& settings, const Model& model, const std::string& data,
-                        std::int64_t steps, const Ranks& ranks) {
-  return {{"method", name_of(settings.method)},
-          {"model",
-           {{"architecture", model.config().architecture},
-            {"layers", model.config().layer_count()},
-            {"hidden", model.config().hidden},
-            {"vocabulary", model.config().vocabulary}}},
-          {"data", data},
-          {"settings", curve_settings(settings)},
-          {"steps", steps},
-          {"ranks", ranks.count()}};
 }
 
 // One run, put together part by part.
@@ -117,19 +63,10 @@ class Run {
   void warn_of_an_unmasked_reference() const;
   void refuse_a_model_that_cannot_fit() const;
   void plan_memory() const;
-  [[nodiscard]] WindowShape window() const;
-  [[nodiscard]] std::optional<std::uint64_t> shuffle_seed() const;
   [[nodiscard]] std::uint64_t seed() const {
     return static_cast<std::uint64_t>(settings_.trainer.seed);
   }
-  [[nodiscard]] bool reference_masked() const {
-    return settings_.wemask.reference == ReferenceWemask::same;
-  }
   [[nodiscard]] Device device() const { return parse_device(settings_.trainer.device); }
-  void make_objective();
-  void make_grpo();
-  void check_answers() const;
-  [[nodiscard]] RewardFunction reward_function();
   [[nodiscard]] std::int64_t total_steps() const;
   [[nodiscard]] TrainerOptions trainer_options(std::int64_t steps) const;
   [[nodiscard]] TrainerCalls trainer_calls(std::int64_t steps);
@@ -144,14 +81,9 @@ class Run {
   std::filesystem::path model_path_;
   std::optional<Tokenizer> tokenizer_;
   std::unique_ptr<TrainedModel> trained_;
-  // The policy as the run began, for GRPO with a KL term.
-  std::optional<Model> reference_model_;
-  std::unique_ptr<Policy> reference_;
-  std::optional<Rewards> rewards_;
   RunData data_;
   std::string data_content_;
-  std::unique_ptr<Objective> objective_;
-  DpoObjective* dpo_ = nullptr;
+  std::optional<RunObjective> objective_;
   std::vector<ScanPrompt> watched_;
   std::optional<AppendFile> watch_lines_;
 };
@@ -191,7 +123,9 @@ void Run::warn_of_leaks() const {
 void Run::warn_of_an_unmasked_reference() const {
   const bool compares =
       settings_.method == TrainMethod::dpo || settings_.method == TrainMethod::grpo;
-  if (!compares || !settings_.wemask.given() || reference_masked() || !ranks_.is_first()) return;
+  if (!compares || !settings_.wemask.given() ||
+      settings_.wemask.reference == ReferenceWemask::same || !ranks_.is_first())
+    return;
   log_.warning(str_cat(
       "reference_wemask = \"none\": the policy is masked and its reference is not, so that they ",
       "differ before the first update",
@@ -219,119 +153,10 @@ void Run::plan_memory() const {
   refuse_what_cannot_fit(plan, settings_, memory_);
 }
 
-WindowShape Run::window() const {
-  return {.batch = settings_.trainer.per_device_train_batch_size,
-          .micro_batches = settings_.trainer.gradient_accumulation_steps};
-}
-
-std::optional<std::uint64_t> Run::shuffle_seed() const {
-  return settings_.data.shuffle_dataset ? std::optional(seed()) : std::nullopt;
-}
-
-RewardFunction Run::reward_function() {
-  const GrpoSettings& grpo = settings_.grpo;
-  if (grpo.reward_funcs.empty()) return {};
-  rewards_.emplace(grpo.reward_funcs, grpo.reward_weights, reward_options(grpo));
-  return [this](std::span<const RewardedCompletion> completions) {
-    return rewards_->score(completions);
-  };
-}
-
-// The right answers of all rows, since a run should not end at one in its tenth hour.
-void Run::check_answers() const {
-  std::vector<std::string> own;
-  for (const std::string& reward : settings_.grpo.reward_funcs) {
-    if (!reward.starts_with("command:")) own.push_back(reward);
-  }
-  if (own.empty()) return;
-  const Rewards rewards(own, {}, reward_options(settings_.grpo));
-  for (const auto* prompts : {&data_.prompts, &data_.held_out_prompts}) {
-    for (const RolloutPrompt& prompt : *prompts) {
-      const RewardedCompletion nothing{.prompt = {}, .text = {}, .record = &prompt.record};
-      try {
-        static_cast<void>(rewards.score(std::span(&nothing, 1)));
-      } catch (const Error& error) {
-        throw input_error(str_cat(settings_.data.train_file, ": ", error.what(), ", in the row ",
-                                  prompt.record.dump().substr(0, 200)),
-                          error.hint());
-      }
-    }
-  }
-}
-
-void Run::make_grpo() {
-  const GrpoSettings& grpo = settings_.grpo;
-  if (!grpo.reward_funcs.empty() && !data_.prompts.empty() &&
-      !data_.prompts.front().completions.empty()) {
-    throw usage_error(
-        str_cat("the rows of ", settings_.data.train_file,
-                " have completions with their rewards: reward_funcs would do nothing"),
-        "leave it out, or take the completions out of the file");
-  }
-  check_answers();
-  if (grpo.loss.beta > 0) {
-    reference_model_ = Model::open(model_path_, trained_->model().options(), log_);
-    if (!settings_.lora.adapter.empty()) {
-      adapt(*reference_model_, settings_.lora.adapter, log_);
-    }
-    reference_ = std::make_unique<Policy>(
-        *reference_model_, std::vector<Parameter>(), std::function<void()>(),
-        PolicyOptions{.mask = mask_of(settings_.wemask, *reference_model_, {})});
-  }
-  GrpoOptions options;
-  options.window = window();
-  options.group = grpo.num_generations;
-  options.iterations = grpo.num_iterations;
-  options.loss = grpo.loss;
-  options.advantages = grpo.advantages;
-  options.mask_truncated = grpo.mask_truncated_completions;
-  options.sampling = grpo.sampling;
-  options.sampling.seed = seed();
-  options.reference_masked = reference_masked();
-  options.shuffle_seed = shuffle_seed();
-  objective_ = std::make_unique<GrpoObjective>(
-      trained_->policy(), reference_.get(), tokenizer_ ? &*tokenizer_ : nullptr,
-      std::move(data_.prompts), std::move(data_.held_out_prompts), reward_function(), options,
-      ranks_);
-}
-
-void Run::make_objective() {
-  const std::int64_t eval_batch = settings_.trainer.per_device_eval_batch_size;
-  switch (settings_.method) {
-    case TrainMethod::sft:
-    case TrainMethod::pretrain:
-      objective_ = std::make_unique<SftObjective>(trained_->policy(), std::move(data_.rows),
-                                                  std::move(data_.held_out_rows),
-                                                  SftOptions{.window = window(),
-                                                             .shuffle_seed = shuffle_seed(),
-                                                             .seed = seed(),
-                                                             .eval_batch = eval_batch},
-                                                  ranks_);
-      return;
-    case TrainMethod::dpo: {
-      auto dpo = std::make_unique<DpoObjective>(trained_->policy(), std::move(data_.pairs),
-                                                std::move(data_.held_out_pairs),
-                                                DpoOptions{.window = window(),
-                                                           .loss = settings_.dpo.loss,
-                                                           .shuffle_seed = shuffle_seed(),
-                                                           .seed = seed(),
-                                                           .eval_batch = eval_batch,
-                                                           .reference_masked = reference_masked()},
-                                                ranks_);
-      dpo_ = dpo.get();
-      objective_ = std::move(dpo);
-      return;
-    }
-    case TrainMethod::grpo:
-      make_grpo();
-      return;
-  }
-}
-
 std::int64_t Run::total_steps() const {
   if (settings_.trainer.max_steps > 0) return settings_.trainer.max_steps;
-  const double steps =
-      settings_.trainer.num_train_epochs * static_cast<double>(objective_->steps_per_epoch());
+  const double steps = settings_.trainer.num_train_epochs *
+                       static_cast<double>(objective_->objective().steps_per_epoch());
   return std::max<std::int64_t>(1, std::llround(std::ceil(steps)));
 }
 
@@ -347,7 +172,7 @@ TrainerOptions Run::trainer_options(std::int64_t steps) const {
   options.logging_steps = trainer.logging_steps;
   if (evaluates) {
     options.eval_steps =
-        trainer.eval_steps > 0 ? trainer.eval_steps : objective_->steps_per_epoch();
+        trainer.eval_steps > 0 ? trainer.eval_steps : objective_->objective().steps_per_epoch();
   }
   options.save_steps = trainer.save_steps;
   options.retention = {.keep = trainer.save_total_limit};
@@ -359,7 +184,8 @@ TrainerOptions Run::trainer_options(std::int64_t steps) const {
   options.greater_is_better = greater_is_better(trainer);
   options.watch_steps = trainer.watch;
   options.event_files = trainer.tensorboard;
-  options.identity = identity_of(settings_, trained_->model(), data_content_, steps, ranks_);
+  options.identity =
+      identity_of(settings_, trained_->model().config(), data_content_, steps, ranks_);
   return options;
 }
 
@@ -422,14 +248,11 @@ TrainingResult Run::go() {
   warn_of_leaks();
   warn_of_an_unmasked_reference();
   plan_memory();
-  make_objective();
+  objective_.emplace(settings_, model_path_, *trained_, tokenizer_ ? &*tokenizer_ : nullptr,
+                     std::move(data_), ranks_, log_);
   const std::int64_t steps = total_steps();
-  if (dpo_ != nullptr) {
-    dpo_->take_reference(steps, [this](std::int64_t done, std::int64_t all) {
-      log_.step("log-probabilities of the reference", done, all);
-    });
-  }
-  Trainer trainer(trained_->policy(), *objective_, ranks_, trainer_options(steps),
+  objective_->take_reference(steps, log_);
+  Trainer trainer(trained_->policy(), objective_->objective(), ranks_, trainer_options(steps),
                   trainer_calls(steps));
   if (resumed) trainer.resume(*resumed);
   if (ranks_.is_first()) {

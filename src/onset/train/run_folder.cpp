@@ -1,0 +1,57 @@
+#include "onset/train/run_folder.h"
+
+#include "onset/base/error.h"
+#include "onset/model/config.h"
+#include "onset/train/checkpoint_folders.h"
+#include "onset/train/settings_toml.h"
+
+namespace onset {
+
+std::optional<std::filesystem::path> resumed_checkpoint(const TrainerSettings& settings) {
+  if (settings.resume_from_checkpoint.empty()) return std::nullopt;
+  if (settings.resume_from_checkpoint != "last") {
+    require_input(std::filesystem::is_directory(settings.resume_from_checkpoint),
+                  settings.resume_from_checkpoint, ": there is no such checkpoint");
+    return settings.resume_from_checkpoint;
+  }
+  const auto latest = latest_checkpoint(settings.output_dir);
+  if (!latest) {
+    throw input_error(str_cat(settings.output_dir, ": holds no checkpoint to go on from"),
+                      "leave resume_from_checkpoint out; a run that is there has to be deleted");
+  }
+  return latest->path;
+}
+
+void require_folder(const std::filesystem::path& output) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(output, ignored) || std::filesystem::is_directory(output, ignored))
+    return;
+  throw usage_error(str_cat(output.string(), ": is a file, and a run needs a folder"),
+                    "give another -o");
+}
+
+void refuse_another_run(const std::filesystem::path& output) {
+  if (!std::filesystem::exists(output / "metrics.jsonl") && list_checkpoints(output).empty())
+    return;
+  throw input_error(
+      str_cat(output.string(), ": holds another run"),
+      list_checkpoints(output).empty()
+          ? "it has no checkpoint to go on from: delete it, or give another folder"
+          : "go on with it (resume_from_checkpoint = \"last\"), or give another folder");
+}
+
+OrderedJson identity_of(const TrainSettings& settings, const ModelConfig& config,
+                        const std::string& data, std::int64_t steps, const Ranks& ranks) {
+  return {{"method", name_of(settings.method)},
+          {"model",
+           {{"architecture", config.architecture},
+            {"layers", config.layer_count()},
+            {"hidden", config.hidden},
+            {"vocabulary", config.vocabulary}}},
+          {"data", data},
+          {"settings", curve_settings(settings)},
+          {"steps", steps},
+          {"ranks", ranks.count()}};
+}
+
+}  // namespace onset
