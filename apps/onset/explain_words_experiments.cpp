@@ -5,6 +5,7 @@
 
 #include "explain_words_parts.h"
 #include "onset/base/error.h"
+#include "onset/base/strings.h"
 #include "text.h"
 
 namespace onset::app {

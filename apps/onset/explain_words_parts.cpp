@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "onset/base/error.h"
+#include "onset/base/strings.h"
 #include "text.h"
 
 namespace onset::app {

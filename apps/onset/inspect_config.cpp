@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "onset/base/error.h"
+#include "onset/base/strings.h"
 #include "text.h"
 
 namespace onset::app {

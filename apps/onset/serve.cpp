@@ -10,6 +10,7 @@
 #include "default_mask.h"
 #include "mask_option.h"
 #include "onset/base/error.h"
+#include "onset/base/strings.h"
 #include "onset/model/model.h"
 #include "onset/model/runtime.h"
 #include "onset/serve/engine.h"

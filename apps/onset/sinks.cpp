@@ -8,6 +8,7 @@
 #include "masked.h"
 #include "model_json.h"
 #include "onset/base/error.h"
+#include "onset/base/strings.h"
 #include "onset/model/model.h"
 #include "onset/model/runtime.h"
 #include "onset/wemask/mask.h"

@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "onset/base/strings.h"
+
 namespace onset::app {
 namespace {
 
@@ -91,18 +93,8 @@ std::string printable(std::string_view bytes, bool utf8) {
 
 std::string message_text(std::string_view bytes) {
   constexpr std::size_t most_bytes = 2000;
-  const bool cut = bytes.size() > most_bytes;
-  bytes = bytes.substr(0, most_bytes);
-  // Not within a character: its bytes after the first are 10xxxxxx.
-  const auto begins_inside = [&bytes](std::size_t at) {
-    return (static_cast<unsigned char>(bytes[at]) & 0xC0U) == 0x80U;
-  };
-  std::size_t end = bytes.size();
-  for (int i = 0; cut && i < 4 && end > 0; ++i) {
-    --end;
-    if (!begins_inside(end)) break;
-  }
-  return printable(bytes.substr(0, end), true) + (cut ? " ..." : "");
+  const std::string_view shown = whole_characters(bytes, most_bytes);
+  return printable(shown, true) + (shown.size() < bytes.size() ? " ..." : "");
 }
 
 std::size_t display_width(std::string_view text) {
@@ -253,10 +245,6 @@ std::string column(const std::string& text, std::size_t width) {
   return text.size() < width ? pad_left(text, width) : " " + text;
 }
 
-std::string counted(std::int64_t count, std::string_view singular) {
-  return grouped(count).append(" ").append(singular).append(count == 1 ? "" : "s");
-}
-
 std::string human_bytes(double bytes) {
   constexpr std::array<const char*, 6> units{"B", "kB", "MB", "GB", "TB", "PB"};
   std::size_t unit = 0;
@@ -266,16 +254,6 @@ std::string human_bytes(double bytes) {
   }
   const char* pattern = unit == 0 || bytes >= 99.95 ? "%.0f" : (bytes >= 9.995 ? "%.1f" : "%.2f");
   return format(pattern, bytes) + " " + units[unit];
-}
-
-std::string grouped(std::int64_t value) {
-  std::string digits = std::to_string(value);
-  const std::size_t first = digits.front() == '-' ? 1 : 0;
-  for (std::size_t at = digits.size(); at > first + 3;) {
-    at -= 3;
-    digits.insert(at, ",");
-  }
-  return digits;
 }
 
 }  // namespace onset::app

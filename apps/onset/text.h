@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -57,11 +56,7 @@ struct TextStyle {
 [[nodiscard]] std::string column(const std::string& text, std::size_t width);
 // "0.24 ms", "1.35 s".
 [[nodiscard]] std::string human_seconds(double seconds);
-// "1 tensor", "2 tensors".
-[[nodiscard]] std::string counted(std::int64_t count, std::string_view singular);
 // "98.1 MB", in powers of ten.
 [[nodiscard]] std::string human_bytes(double bytes);
-// "134,515,008".
-[[nodiscard]] std::string grouped(std::int64_t value);
 
 }  // namespace onset::app

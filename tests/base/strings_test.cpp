@@ -25,6 +25,32 @@ TEST(Quote, CutsLongTextBetweenCharacters) {
   EXPECT_EQ(quote("aüü", 3), "\"aü...\"");
 }
 
+TEST(WholeCharacters, EndBetweenTwo) {
+  EXPECT_EQ(whole_characters("aüü", 9), "aüü");
+  EXPECT_EQ(whole_characters("aüü", 5), "aüü");
+  EXPECT_EQ(whole_characters("aüü", 4), "aü");
+  EXPECT_EQ(whole_characters("aüü", 3), "aü");
+  EXPECT_EQ(whole_characters("aüü", 2), "a");
+  EXPECT_EQ(whole_characters("\U0001F600", 3), "");
+}
+
+TEST(Counts, HaveGroupsOfThreeDigits) {
+  EXPECT_EQ(grouped(0), "0");
+  EXPECT_EQ(grouped(999), "999");
+  EXPECT_EQ(grouped(1000), "1,000");
+  EXPECT_EQ(grouped(134515008), "134,515,008");
+  EXPECT_EQ(grouped(-999), "-999");
+  EXPECT_EQ(grouped(-1234567), "-1,234,567");
+}
+
+TEST(Counts, GoWithTheirNoun) {
+  EXPECT_EQ(counted(1, "tensor"), "1 tensor");
+  EXPECT_EQ(counted(0, "tensor"), "0 tensors");
+  EXPECT_EQ(counted(2000, "tensor"), "2,000 tensors");
+  EXPECT_EQ(counted(1, "row is", "rows are"), "1 row is");
+  EXPECT_EQ(counted(2000, "row is", "rows are"), "2,000 rows are");
+}
+
 TEST(EditDistance, KnownWords) {
   EXPECT_EQ(edit_distance("", ""), 0U);
   EXPECT_EQ(edit_distance("abc", ""), 3U);

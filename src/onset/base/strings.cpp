@@ -29,23 +29,42 @@ void append_escaped(std::string& result, char c) {
   }
 }
 
-// The longest prefix of at most `max_bytes` that does not end within a UTF-8 sequence.
-std::string_view cut(std::string_view text, std::size_t max_bytes) {
-  if (text.size() <= max_bytes) return text;
-  std::size_t end = max_bytes;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
-  return text.substr(0, end);
-}
-
 }  // namespace
 
 std::string quote(std::string_view text, std::size_t max_bytes) {
-  const std::string_view shown = cut(text, max_bytes);
+  const std::string_view shown = whole_characters(text, max_bytes);
   std::string result = "\"";
   for (const char c : valid_utf8(shown)) append_escaped(result, c);
   if (shown.size() < text.size()) result += "...";
   result += '"';
   return result;
+}
+
+std::string_view whole_characters(std::string_view text, std::size_t max_bytes) {
+  if (text.size() <= max_bytes) return text;
+  // A character's bytes after the first are 10xxxxxx.
+  const auto begins_inside = [text](std::size_t at) {
+    return (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80U;
+  };
+  std::size_t end = max_bytes;
+  while (end > 0 && begins_inside(end)) --end;
+  return text.substr(0, end);
+}
+
+std::string grouped(std::int64_t count) {
+  constexpr std::size_t group = 3;
+  std::string digits = std::to_string(count);
+  const std::size_t first = digits.front() == '-' ? 1 : 0;
+  for (std::size_t at = digits.size(); at > first + group;) digits.insert(at -= group, ",");
+  return digits;
+}
+
+std::string counted(std::int64_t count, std::string_view singular) {
+  return grouped(count).append(" ").append(singular).append(count == 1 ? "" : "s");
+}
+
+std::string counted(std::int64_t count, std::string_view singular, std::string_view plural) {
+  return grouped(count).append(" ").append(count == 1 ? singular : plural);
 }
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {

@@ -1,7 +1,8 @@
-// Text for messages: quoted names, and the nearest of the names that exist.
+// Text for messages: quoted names, counts, and the nearest of the names that exist.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,16 @@ namespace onset {
 // U+FFFD, control characters, quotes and backslashes are escaped, and what is longer than
 // `max_bytes` is cut and ends in "...".
 [[nodiscard]] std::string quote(std::string_view text, std::size_t max_bytes = 160);
+
+// The beginning of UTF-8 text: at most `max_bytes`, and no part of a character at its end.
+[[nodiscard]] std::string_view whole_characters(std::string_view text, std::size_t max_bytes);
+
+// "134,515,008".
+[[nodiscard]] std::string grouped(std::int64_t count);
+// "1 row", "2,000 rows".
+[[nodiscard]] std::string counted(std::int64_t count, std::string_view singular);
+[[nodiscard]] std::string counted(std::int64_t count, std::string_view singular,
+                                  std::string_view plural);
 
 // Levenshtein distance in bytes: insertions, deletions and replacements, each one step.
 [[nodiscard]] std::size_t edit_distance(std::string_view a, std::string_view b);

@@ -6,17 +6,6 @@
 
 namespace onset {
 
-std::string grouped(std::int64_t count) {
-  std::string digits = std::to_string(count);
-  constexpr std::size_t group = 3;
-  for (std::size_t at = digits.size(); at > group; at -= group) digits.insert(at - group, ",");
-  return digits;
-}
-
-std::string counted(std::int64_t count, std::string_view singular, std::string_view plural) {
-  return str_cat(grouped(count), " ", count == 1 ? singular : plural);
-}
-
 std::string percent(std::int64_t part, std::int64_t whole) {
   constexpr std::int64_t scale = 1000;
   const auto tenths = std::llround(static_cast<double>(part) / static_cast<double>(whole) * scale);

@@ -4,6 +4,7 @@
 
 #include "onset/base/error.h"
 #include "onset/base/file.h"
+#include "onset/base/strings.h"
 #include "onset/model/decoder.h"
 #include "onset/model/save_model.h"
 #include "onset/train/gradients.h"
