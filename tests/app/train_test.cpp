@@ -433,8 +433,9 @@ TEST(TrainVerb, WhatCannotFitIsRefusedAndNothingIsWritten) {
   const TemporaryFolder folder;
   const auto data = folder.write("rows.jsonl", id_rows(8));
   const auto output = folder.path() / "run";
-  const Outcome run =
-      run_onset(sft_arguments(data, output, {"--per-device-train-batch-size", "1000000000"}));
+  const Outcome run = run_onset({"train", "grpo", model_path("llama"), "--train-file",
+                                 data.string(), "--reward-funcs", "length:4",
+                                 "--max-completion-length", "1000000000", "-o", output.string()});
   EXPECT_EQ(run.code, 1) << run.error;
   EXPECT_NE(run.error.find("set gradient_checkpointing"), std::string::npos) << run.error;
   EXPECT_FALSE(fs::exists(output));

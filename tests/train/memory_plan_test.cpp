@@ -78,25 +78,59 @@ TEST(MemoryPlan, RecomputedBlocksKeepTheirInputs) {
 TEST(MemoryPlan, WhatCannotFitIsRefusedWithTheSettingThatWould) {
   TrainSettings settings = settings_of(true, false);
   settings.trainer.per_device_train_batch_size = 100000;
+  const MemoryFacts facts{.longest = 1000};
   const auto refusal = [&](std::optional<std::int64_t> available) {
-    const MemoryPlan plan = memory_plan(settings, small_config(), {.longest = 1000});
-    return error_of([&] { refuse_what_cannot_fit(plan, settings, available); });
+    const MemoryPlan plan = memory_plan(settings, small_config(), facts);
+    return error_of([&] { refuse_what_cannot_fit(plan, settings, facts, available); });
   };
   EXPECT_NE(refusal(1000 * million).find("set gradient_checkpointing"), std::string::npos);
   settings.trainer.gradient_checkpointing = true;
   EXPECT_NE(refusal(1000 * million).find("per_device_train_batch_size smaller"), std::string::npos);
   settings.trainer.per_device_train_batch_size = 1;
-  const MemoryPlan plan = memory_plan(settings, small_config(), {.longest = 1000});
-  EXPECT_NO_THROW(refuse_what_cannot_fit(plan, settings, plan.total()));
-  EXPECT_NO_THROW(refuse_what_cannot_fit(plan, settings, std::nullopt));
-  EXPECT_THROW(refuse_what_cannot_fit(plan, settings, plan.total() - 1), Error);
+  const MemoryPlan plan = memory_plan(settings, small_config(), facts);
+  EXPECT_NO_THROW(refuse_what_cannot_fit(plan, settings, facts, plan.total()));
+  EXPECT_NO_THROW(refuse_what_cannot_fit(plan, settings, facts, std::nullopt));
+  EXPECT_THROW(refuse_what_cannot_fit(plan, settings, facts, plan.total() - 1), Error);
 
   TrainSettings full = settings_of(false, false);
-  const MemoryPlan whole =
-      memory_plan(full, small_config(), {.weights = 500 * million, .trained = 500 * million});
-  EXPECT_NE(
-      error_of([&] { refuse_what_cannot_fit(whole, full, 1000 * million); }).find("set use_peft"),
-      std::string::npos);
+  const MemoryFacts large{.weights = 500 * million, .trained = 500 * million};
+  const MemoryPlan whole = memory_plan(full, small_config(), large);
+  EXPECT_NE(error_of([&] {
+              refuse_what_cannot_fit(whole, full, large, 1000 * million);
+            }).find("set use_peft"),
+            std::string::npos);
+}
+
+TEST(MemoryPlan, AMicroBatchHoldsNoMoreThanThereIs) {
+  const auto activations = [](TrainSettings settings, std::int64_t examples) {
+    settings.trainer.per_device_train_batch_size = 1000000000;
+    settings.grpo.loss.max_completion_length = 13;
+    return part(memory_plan(settings, small_config(), {.longest = 7, .examples = examples}),
+                "activations");
+  };
+  TrainSettings settings = settings_of(true, false);
+  // 4 bytes, 2 blocks of 1,024 numbers a token; 3 rows of 7 tokens, pairs of such.
+  EXPECT_EQ(activations(settings, 3), 4 * 2 * 1024 * 3 * 7);
+  settings.method = TrainMethod::dpo;
+  EXPECT_EQ(activations(settings, 3), 4 * 2 * 1024 * 2 * 3 * 7);
+  // 5 completions of each of 3 prompts.
+  settings.method = TrainMethod::grpo;
+  settings.grpo.num_generations = 5;
+  EXPECT_EQ(activations(settings, 3), 4 * 2 * 1024 * 15 * (7 + 13));
+}
+
+TEST(MemoryPlan, ALongRowIsNoMatterOfTheBatch) {
+  TrainSettings settings = settings_of(true, false);
+  settings.trainer.gradient_checkpointing = true;
+  settings.trainer.per_device_train_batch_size = 8;
+  const MemoryFacts one{.longest = 10 * million, .examples = 1};
+  const auto hint = [&] {
+    const MemoryPlan plan = memory_plan(settings, small_config(), one);
+    return error_of([&] { refuse_what_cannot_fit(plan, settings, one, 1000 * million); });
+  };
+  EXPECT_NE(hint().find("make max_length smaller"), std::string::npos) << hint();
+  settings.method = TrainMethod::pretrain;
+  EXPECT_NE(hint().find("make block_size smaller"), std::string::npos) << hint();
 }
 
 TEST(MemoryPlan, FactsAreThoseOfTheFile) {

@@ -36,9 +36,23 @@ std::int64_t activation_numbers(const TrainSettings& settings, const ModelConfig
   return config.layer_count() * config.hidden + largest;
 }
 
+// So many rows, pairs or completions, or all that there are where those are fewer.
+std::int64_t at_most_all(std::int64_t rows, const TrainSettings& settings,
+                         const MemoryFacts& facts) {
+  if (facts.examples == 0) return rows;
+  const bool groups = settings.method == TrainMethod::grpo;
+  const std::int64_t each = groups ? settings.grpo.num_generations : 1;
+  return std::min(rows, facts.examples * each);
+}
+
+std::int64_t micro_batch_rows(const TrainSettings& settings, const MemoryFacts& facts) {
+  return at_most_all(settings.trainer.per_device_train_batch_size, settings, facts);
+}
+
 // Tokens of a micro-batch at their most.
-std::int64_t micro_batch_tokens(const TrainSettings& settings, std::int64_t longest) {
-  const std::int64_t rows = settings.trainer.per_device_train_batch_size;
+std::int64_t micro_batch_tokens(const TrainSettings& settings, const MemoryFacts& facts) {
+  const std::int64_t rows = micro_batch_rows(settings, facts);
+  const std::int64_t longest = facts.longest;
   switch (settings.method) {
     case TrainMethod::sft:
     case TrainMethod::pretrain:
@@ -89,7 +103,7 @@ MemoryPlan memory_plan(const TrainSettings& settings, const ModelConfig& config,
   const std::int64_t expanded = settings.trainer.bf16 ? 0 : float_bytes * facts.weights;
   const std::int64_t base = on_gpu ? expanded : facts.stored_bytes;
   const std::int64_t weights = (adapter ? base : float_bytes * facts.weights) + halves;
-  const std::int64_t tokens = micro_batch_tokens(settings, facts.longest);
+  const std::int64_t tokens = micro_batch_tokens(settings, facts);
   const std::int64_t head = config.vocabulary * config.hidden * float_bytes;
   MemoryPlan plan;
   plan.device = settings.trainer.device;
@@ -101,8 +115,9 @@ MemoryPlan memory_plan(const TrainSettings& settings, const ModelConfig& config,
   plan.parts.emplace_back("head", logit_bytes + (adapter ? 1 : 3) * head);
   if (settings.method == TrainMethod::grpo) {
     // Keys and values of the completions that are sampled at a time.
-    const std::int64_t rows =
-        settings.trainer.per_device_train_batch_size * settings.trainer.gradient_accumulation_steps;
+    const std::int64_t rows = at_most_all(
+        settings.trainer.per_device_train_batch_size * settings.trainer.gradient_accumulation_steps,
+        settings, facts);
     plan.parts.emplace_back(
         "rollouts", rows * (facts.longest + settings.grpo.loss.max_completion_length) *
                         config.layer_count() * 2 * config.kv_heads * config.head_dim * float_bytes);
@@ -115,7 +130,7 @@ MemoryPlan memory_plan(const TrainSettings& settings, const ModelConfig& config,
 }
 
 void refuse_what_cannot_fit(const MemoryPlan& plan, const TrainSettings& settings,
-                            std::optional<std::int64_t> available) {
+                            const MemoryFacts& facts, std::optional<std::int64_t> available) {
   if (!available || plan.total() <= *available) return;
   const auto largest =
       std::max_element(plan.parts.begin(), plan.parts.end(),
@@ -124,12 +139,14 @@ void refuse_what_cannot_fit(const MemoryPlan& plan, const TrainSettings& setting
   std::string hint = "take a machine with more memory";
   if (what == "activations" && !settings.trainer.gradient_checkpointing) {
     hint = "set gradient_checkpointing";
-  } else if (what == "activations" && settings.trainer.per_device_train_batch_size > 1) {
+  } else if (what == "activations" && micro_batch_rows(settings, facts) > 1) {
     hint =
         "make per_device_train_batch_size smaller, and gradient_accumulation_steps larger by "
         "as much: the step stays the same";
   } else if (what == "activations") {
-    hint = "make max_length smaller";
+    hint = settings.method == TrainMethod::grpo       ? "make max_completion_length smaller"
+           : settings.method == TrainMethod::pretrain ? "make block_size smaller"
+                                                      : "make max_length smaller";
   } else if (what == "rollouts") {
     hint = "make gradient_accumulation_steps or max_completion_length smaller";
   } else if (!settings.lora.use_peft && what != "program") {

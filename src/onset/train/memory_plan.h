@@ -19,6 +19,7 @@ struct MemoryFacts {
   std::int64_t stored_bytes = 0;    // of the weights in the file
   std::int64_t stored_as_bf16 = 0;  // weights that the file holds in bfloat16
   std::int64_t longest = 0;         // tokens of the longest row, pair's sequence or prompt
+  std::int64_t examples = 0;        // rows, pairs or prompts that there are; 0: not known
 };
 
 // The model's part of them: weights, stored_bytes, stored_as_bf16.
@@ -37,7 +38,8 @@ struct MemoryPlan {
 //   weights       4 bytes each where all are trained (and 2 in bf16); with an adapter as stored
 //                 (and 2 in bf16, unless the file holds them so); on a GPU 4, or 2 in bf16
 //   gradients and moments  4 + 8 bytes a trained weight
-//   activations   of the tokens of a micro-batch: a block keeps about 4 D + 4 H K + 4 G K + 3 F
+//   activations   of the tokens of a micro-batch, which holds no more than there are examples: a
+//                 block keeps about 4 D + 4 H K + 4 G K + 3 F
 //                 numbers a token (F of the experts a token is sent to), or with
 //                 gradient_checkpointing D, and one block the whole
 //   head          logits of a part of the tokens, the head turned, and its gradient
@@ -45,8 +47,8 @@ struct MemoryPlan {
                                      const MemoryFacts& facts);
 
 // Throws a resource error that names the largest part and the setting that would make it smaller
-// where the plan does not fit.
+// where the plan, which is of these facts, does not fit.
 void refuse_what_cannot_fit(const MemoryPlan& plan, const TrainSettings& settings,
-                            std::optional<std::int64_t> available);
+                            const MemoryFacts& facts, std::optional<std::int64_t> available);
 
 }  // namespace onset

@@ -28,6 +28,11 @@ struct RunData {
   std::vector<RolloutPrompt> prompts, held_out_prompts;
   std::vector<std::string> notes;  // what became of the files, a paragraph each
   std::int64_t longest = 0;        // tokens of the longest row, pair's sequence or prompt
+
+  // Rows, pairs or prompts to train on.
+  [[nodiscard]] std::int64_t examples() const {
+    return static_cast<std::int64_t>(rows.size() + pairs.size() + prompts.size());
+  }
 };
 
 // Names what a run is trained and evaluated on, down to each token and reward: equal data have

@@ -139,7 +139,8 @@ void Run::refuse_a_model_that_cannot_fit() const {
   MemoryFacts facts = memory_facts(checkpoint);
   facts.trained = settings_.lora.use_peft ? 0 : facts.weights;
   facts.longest = 1;
-  refuse_what_cannot_fit(memory_plan(settings_, read_config(checkpoint), facts), settings_,
+  facts.examples = 1;
+  refuse_what_cannot_fit(memory_plan(settings_, read_config(checkpoint), facts), settings_, facts,
                          memory_);
 }
 
@@ -148,9 +149,10 @@ void Run::plan_memory() const {
   MemoryFacts facts = memory_facts(model.checkpoint());
   facts.trained = trained_->trained_count();
   facts.longest = data_.longest;
+  facts.examples = data_.examples();
   const MemoryPlan plan = memory_plan(settings_, model.config(), facts);
   say(plan.text());
-  refuse_what_cannot_fit(plan, settings_, memory_);
+  refuse_what_cannot_fit(plan, settings_, facts, memory_);
 }
 
 std::int64_t Run::total_steps() const {
