@@ -10,6 +10,7 @@
 #include "onset/base/strings.h"
 #include "onset/checkpoint/checkpoint_builder.h"
 #include "onset/checkpoint/gguf.h"
+#include "onset/checkpoint/run_checkpoints.h"
 
 namespace onset {
 namespace {
@@ -87,8 +88,11 @@ Checkpoint Checkpoint::open(const std::filesystem::path& path) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
   if (status.type() == std::filesystem::file_type::not_found) {
+    const std::string unfinished = unfinished_run_hint(path);
     throw input_error(str_cat(path.string(), ": does not exist"),
-                      "give a folder with config.json and safetensors, or a .gguf file");
+                      unfinished.empty()
+                          ? "give a folder with config.json and safetensors, or a .gguf file"
+                          : unfinished);
   }
   require_input(!error, path.string(), ": cannot open: ", error.message());
   if (std::filesystem::is_directory(status)) return open_hf_folder(path);

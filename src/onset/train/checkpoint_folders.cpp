@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdio>
 #include <string>
 #include <string_view>
@@ -19,7 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view prefix = "checkpoint-";
 constexpr std::string_view partial_suffix = ".partial";
 
 fs::path partial_of(const fs::path& path) {
@@ -53,18 +51,9 @@ void remove_folder(const fs::path& path) {
   if (error) throw file_error("remove", path, error.value());
 }
 
-std::optional<std::int64_t> step_of(const std::string& name) {
-  if (!name.starts_with(prefix)) return std::nullopt;
-  const char* end = name.data() + name.size();
-  std::int64_t step = 0;
-  const auto result = std::from_chars(name.data() + prefix.size(), end, step);
-  if (result.ec != std::errc() || result.ptr != end || step < 0) return std::nullopt;
-  return step;
-}
-
 // What a process that was killed left of a checkpoint.
 bool is_leftover(const std::string& name) {
-  return name.starts_with(str_cat(".", prefix)) && name.ends_with(partial_suffix);
+  return name.starts_with(str_cat(".", checkpoint_prefix)) && name.ends_with(partial_suffix);
 }
 
 void publish(const fs::path& partial, const fs::path& path) {
@@ -104,28 +93,6 @@ void write_folder_atomically(const fs::path& path,
     throw;
   }
   bring_to_disk(parent);
-}
-
-fs::path checkpoint_path(const fs::path& output, std::int64_t step) {
-  return output / str_cat(prefix, step);
-}
-
-std::vector<CheckpointFolder> list_checkpoints(const fs::path& output) {
-  std::vector<CheckpointFolder> found;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(output, error)) {
-    const auto step = step_of(entry.path().filename().string());
-    if (step && entry.is_directory()) found.push_back({entry.path(), *step});
-  }
-  std::sort(found.begin(), found.end(),
-            [](const auto& a, const auto& b) { return a.step < b.step; });
-  return found;
-}
-
-std::optional<CheckpointFolder> latest_checkpoint(const fs::path& output) {
-  auto found = list_checkpoints(output);
-  if (found.empty()) return std::nullopt;
-  return std::move(found.back());
 }
 
 std::vector<CheckpointFolder> prune_checkpoints(const fs::path& output, std::int64_t keep,

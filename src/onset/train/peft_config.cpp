@@ -8,6 +8,7 @@
 #include "onset/base/error.h"
 #include "onset/base/file.h"
 #include "onset/base/strings.h"
+#include "onset/checkpoint/run_checkpoints.h"
 
 namespace onset {
 namespace {
@@ -142,8 +143,12 @@ LoraConfig read_peft_config(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / "adapter_config.json";
   const std::string where = path.string();
   if (!std::filesystem::exists(path)) {
-    throw input_error(str_cat(folder.string(), ": is no adapter: adapter_config.json is missing"),
-                      "give a folder as PEFT writes it");
+    const std::string unfinished = unfinished_run_hint(folder);
+    throw input_error(
+        str_cat(folder.string(), std::filesystem::exists(folder)
+                                     ? ": is no adapter: adapter_config.json is missing"
+                                     : ": does not exist"),
+        unfinished.empty() ? "give a folder as PEFT writes it" : unfinished);
   }
   const OrderedJson ordered = parse_ordered_json(read_file(path), where);
   require_input(ordered.is_object(), where, ": should be a JSON object");

@@ -1,8 +1,8 @@
 #include "onset/train/run_folder.h"
 
 #include "onset/base/error.h"
+#include "onset/checkpoint/run_checkpoints.h"
 #include "onset/model/config.h"
-#include "onset/train/checkpoint_folders.h"
 #include "onset/train/settings_toml.h"
 
 namespace onset {
@@ -24,10 +24,17 @@ std::optional<std::filesystem::path> resumed_checkpoint(const TrainerSettings& s
 
 void require_folder(const std::filesystem::path& output) {
   std::error_code ignored;
-  if (!std::filesystem::exists(output, ignored) || std::filesystem::is_directory(output, ignored))
+  std::filesystem::path there = output;
+  while (there.has_relative_path() && !std::filesystem::exists(there, ignored)) {
+    there = there.parent_path();
+  }
+  if (!std::filesystem::exists(there, ignored) || std::filesystem::is_directory(there, ignored)) {
     return;
-  throw usage_error(str_cat(output.string(), ": is a file, and a run needs a folder"),
-                    "give another -o");
+  }
+  const std::string what = there == output
+                               ? "is a file, and a run needs a folder"
+                               : str_cat("cannot be made: ", there.string(), " is a file");
+  throw usage_error(str_cat(output.string(), ": ", what), "give another -o");
 }
 
 void refuse_another_run(const std::filesystem::path& output) {

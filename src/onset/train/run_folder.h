@@ -20,7 +20,7 @@ struct ModelConfig;
 [[nodiscard]] std::optional<std::filesystem::path> resumed_checkpoint(
     const TrainerSettings& settings);
 
-// Throws a usage error where a file stands in the folder's place.
+// Throws a usage error where a file stands in the place of the folder, or of one that it lies in.
 void require_folder(const std::filesystem::path& output);
 
 // Throws an input error where the folder holds the numbers or the checkpoints of a run.

@@ -32,7 +32,6 @@ namespace {
 
 constexpr const char* settings_file = "settings.toml";
 constexpr const char* watch_file = "watch.jsonl";
-constexpr const char* final_folder = "final";
 constexpr const char* initial_folder = "initial";
 
 // A folder with a tokenizer, or a model that reads ids alone.
