@@ -142,6 +142,24 @@ TEST_F(RolloutRows, ARewardThatIsNullAbstains) {
   EXPECT_TRUE(std::isnan(rewards[1]));
 }
 
+TEST_F(RolloutRows, ARewardIsWithinFloat32) {
+  for (const std::string reward : {"1e308", "-1e308", "3.5e38"}) {
+    expect_error(
+        "{\"prompt_ids\": [1], \"completions\": [[2], [3]], \"rewards\": [0, 1]}\n"
+        "{\"prompt_ids\": [1], \"completions\": [[2], [3]], \"rewards\": [0, " +
+            reward + "]}\n",
+        "data.jsonl:2: column \"rewards\": entry 1 is ");
+  }
+}
+
+TEST_F(RolloutRows, ARowHasAWholeGroupOfCompletions) {
+  options.num_generations = 2;
+  expect_error(
+      "{\"prompt_ids\": [1], \"completions\": [[2], [3]], \"rewards\": [1, 2]}\n"
+      "{\"prompt_ids\": [4], \"completions\": [[2]], \"rewards\": [1]}\n",
+      "data.jsonl:2: has 1 completion, and num_generations is 2");
+}
+
 TEST_F(RolloutRows, WrongRowsSaySo) {
   expect_error(R"({"prompt": [{"role": "user", "content": "q"},)"
                R"( {"role": "assistant", "content": "a"}]})",

@@ -71,6 +71,19 @@ TEST(Rewards, AFormatIsFoundAnywhereUnlessAnchored) {
             (std::vector<double>{1, 0}));
 }
 
+TEST(Rewards, AFormatThatEverythingHasIsRefused) {
+  EXPECT_TRUE(contains(fault("format:"), "the regex is empty")) << fault("format:");
+}
+
+TEST(Rewards, ACommandsNumbersAreWithinFloat32) {
+  for (const std::string number : {"1e308", "-1e308", "3.5e38"}) {
+    const std::string message = fault("command:echo " + number, {"x"});
+    EXPECT_TRUE(contains(message, "line 1 of its output is \"" + number + "\"")) << message;
+    EXPECT_TRUE(contains(message, "3.4e38")) << message;
+  }
+  EXPECT_EQ(scores("command:echo 3.4e38", {"x"}, gsm8k), std::vector<double>{3.4e38});
+}
+
 // TRL's docstring has 90 tokens of 100 with 20 soft ones as -0.5.
 TEST(Rewards, LengthIsDapoSoftPenalty) {
   const std::vector<std::string> texts = {std::string(80, 'x'), std::string(90, 'x'),

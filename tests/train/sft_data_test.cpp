@@ -134,6 +134,18 @@ TEST_F(SftRows, IdsThatTheModelDoesNotHaveAreErrors) {
   expect_error(R"({"text": "abc"})", "the model has no tokenizer");
 }
 
+TEST_F(SftRows, IdsThatAreATextSaySo) {
+  options.data = id_options(10);
+  expect_error(R"({"input_ids": "[1, 2]"})", "a JSON array, as in [1, 5, 9]");
+  expect_error(R"({"input_ids": [1, 2], "labels": "1 2"})", "and is a string");
+  const auto table = folder_.write("rows.csv", "input_ids\n\"[1, 2]\"\n");
+  const std::string message = error_of([&] { (void)read_sft_data(table, options); });
+  EXPECT_NE(message.find("column \"input_ids\" should be a list of token ids, is string"),
+            std::string::npos)
+      << message;
+  EXPECT_NE(message.find("a .csv or .tsv file hold texts alone"), std::string::npos) << message;
+}
+
 TEST_F(SftRows, WrongRowsNameFileLineAndWhatToDo) {
   expect_error("{\"text\": \"a\"}\n\n{\"text\": 5}\n", ":3: column \"text\" should be a text");
   expect_error("{\"text\": \"a\"}\n{\"text\": \"\xFF\"}\n", ":2: not valid UTF-8 at byte 11");

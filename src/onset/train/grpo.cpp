@@ -67,10 +67,24 @@ GrpoObjective::GrpoObjective(Policy& policy, const Policy* reference, const Toke
   }
   for (const RolloutPrompt& prompt : prompts_) {
     const auto size = static_cast<std::int64_t>(prompt.completions.size());
-    if (size == 0 && reward_ && tokenizer_ != nullptr) continue;
-    if (size == 0) throw usage_error("completions that are sampled need a reward and a tokenizer");
+    if (size == 0) {
+      check_sampling();
+      continue;
+    }
     require_input(size == options_.group, "a prompt has ", size,
                   " completions, num_generations is ", options_.group);
+  }
+}
+
+void GrpoObjective::check_sampling() const {
+  if (!reward_) {
+    throw usage_error("the data have prompts alone, and nothing rewards what is sampled from them",
+                      "set reward_funcs, or give rows of prompt_ids, completions and rewards");
+  }
+  if (tokenizer_ == nullptr) {
+    throw usage_error("completions are sampled as text, and the model has no tokenizer",
+                      "put the tokenizer's files beside the model, or give rows of prompt_ids, "
+                      "completions and rewards");
   }
 }
 

@@ -60,6 +60,7 @@ class GrpoObjective : public Objective {
     std::vector<std::vector<double>> reference_logps;
   };
 
+  void check_sampling() const;  // that it can be done
   [[nodiscard]] Rollout new_rollout(std::int64_t number);
   [[nodiscard]] std::vector<RolledOut> given(std::span<const std::int64_t> prompts) const;
   // `completions` of each of these prompts of `data`, by all ranks together; the draws are numbered

@@ -1,19 +1,35 @@
 #include "onset/train/grpo_data.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "onset/base/error.h"
 #include "onset/train/records.h"
+#include "onset/train/rewards.h"
 #include "onset/train/row_encoder.h"
 
 namespace onset {
 namespace {
 
-void read_completions(const Record& record, RolloutPrompt& prompt) {
+void read_completions(const Record& record, const GrpoDataOptions& options, RolloutPrompt& prompt) {
   prompt.completions = record.id_lists("completions");
   prompt.rewards = record.numbers("rewards");
   require_input(prompt.completions.size() == prompt.rewards.size(), record.where(), ": ",
                 prompt.rewards.size(), " rewards for ", prompt.completions.size(), " completions");
+  for (std::size_t i = 0; i < prompt.rewards.size(); ++i) {
+    if (std::isnan(prompt.rewards[i]) || std::abs(prompt.rewards[i]) <= most_reward) continue;
+    throw input_error(str_cat(record.place("rewards"), ": entry ", i, " is ", prompt.rewards[i]),
+                      most_reward_hint);
+  }
+  const std::size_t count = prompt.completions.size();
+  const std::int64_t wanted = options.num_generations;
+  if (wanted > 0 && count != static_cast<std::size_t>(wanted)) {
+    throw input_error(
+        str_cat(record.where(), ": has ", count, count == 1 ? " completion" : " completions",
+                ", and num_generations is ", wanted),
+        "the completions of a row are one group: give each row as many as "
+        "num_generations says, or set it to what they have");
+  }
   for (const auto& completion : prompt.completions) {
     require_input(!completion.empty(), record.where(), ": a completion has no token");
   }
@@ -23,7 +39,8 @@ RolloutPrompt read_prompt(const Record& record, const GrpoDataOptions& options) 
   RolloutPrompt prompt;
   if (record.has("prompt_ids")) {
     prompt.prompt = record.ids("prompt_ids");
-    if (record.has("completions") || record.has("rewards")) read_completions(record, prompt);
+    if (record.has("completions") || record.has("rewards"))
+      read_completions(record, options, prompt);
   } else if (record.has("prompt")) {
     const auto speech = speech_of(record, "prompt", "user", options.data);
     prompt.prompt = RowEncoder(options.data).prompt(speech, record);

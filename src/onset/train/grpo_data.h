@@ -19,6 +19,7 @@ struct GrpoDataOptions {
   DataOptions data;
   // Longer prompts are left out: one that is cut asks something else. 0: any.
   std::int64_t max_prompt_length = 0;
+  std::int64_t num_generations = 0;  // completions of a row that has some; 0: any number
 };
 
 struct GrpoData {
@@ -27,7 +28,8 @@ struct GrpoData {
 };
 
 // Throws input errors that name file and row: rows that cannot be read, a prompt or a completion
-// without a token, not as many rewards as completions, rows with and without completions in one
+// without a token, not as many rewards as completions, not num_generations of them, rows with and
+// without completions in one
 // file, a file of which nothing is kept.
 [[nodiscard]] GrpoData read_grpo_data(const std::filesystem::path& path,
                                       const GrpoDataOptions& options);

@@ -33,6 +33,15 @@ std::vector<TaskRow> read_list(const std::filesystem::path& path) {
   return rows;
 }
 
+void require_list(const OrderedJson& value, const std::string& where, const char* of,
+                  const char* example) {
+  if (value.is_array()) return;
+  throw input_error(
+      str_cat(where, " should be a list of ", of, ", is ", value.type_name()),
+      str_cat("give a JSON array, as in ", example,
+              ", in a .jsonl file; the columns of a .csv or .tsv file hold texts alone"));
+}
+
 }  // namespace
 
 void require_records(const std::filesystem::path& path) {
@@ -81,7 +90,7 @@ std::string Record::text(const std::string& name) const {
 }
 
 TokenIds Record::ids_of(const OrderedJson& value, const std::string& where) const {
-  require_input(value.is_array(), where, " should be a list of token ids, is ", value.type_name());
+  require_list(value, where, "token ids", "[1, 5, 9]");
   const std::int64_t size = options_.vocabulary > 0         ? options_.vocabulary
                             : options_.tokenizer != nullptr ? options_.tokenizer->vocabulary_size()
                                                             : std::numeric_limits<int>::max();
@@ -104,8 +113,7 @@ TokenIds Record::ids(const std::string& name) const { return ids_of(at(name), pl
 
 std::vector<TokenIds> Record::id_lists(const std::string& name) const {
   const auto& value = at(name);
-  require_input(value.is_array(), place(name), " should be a list of lists of token ids, is ",
-                value.type_name());
+  require_list(value, place(name), "lists of token ids", "[[1, 5], [9]]");
   std::vector<TokenIds> lists;
   for (const auto& list : value) {
     lists.push_back(ids_of(list, str_cat(place(name), ": list ", lists.size())));
@@ -115,8 +123,7 @@ std::vector<TokenIds> Record::id_lists(const std::string& name) const {
 
 std::vector<double> Record::numbers(const std::string& name) const {
   const auto& value = at(name);
-  require_input(value.is_array(), place(name), " should be a list of numbers, is ",
-                value.type_name());
+  require_list(value, place(name), "numbers", "[0.5, 1]");
   std::vector<double> numbers;
   for (const auto& number : value) {
     require_input(number.is_number() || number.is_null(), place(name), ": entry ", numbers.size(),

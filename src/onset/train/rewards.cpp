@@ -82,6 +82,10 @@ Reward boxed_reward(const std::string& name, const std::string& column) {
 }
 
 Reward format_reward(const std::string& name, const std::string& regex) {
+  if (regex.empty()) {
+    throw usage_error("reward format: the regex is empty, which every completion matches",
+                      "as in format:^<think>");
+  }
   std::shared_ptr<const TextPattern> pattern;
   try {
     pattern = std::make_shared<const TextPattern>(regex, "reward format");
@@ -151,6 +155,9 @@ std::vector<double> command_scores(const std::string& command, std::string_view 
                           "it has to be a number, or null where there is nothing to say");
       }
       scores.push_back(value.is_null() ? abstains : value.get<double>());
+      if (std::abs(scores.back()) > most_reward) {
+        throw input_error(str_cat(place, " is ", quote(line)), most_reward_hint);
+      }
     }
   }
   if (scores.size() != wanted) {

@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,6 +23,11 @@
 #include "onset/train/metrics.h"
 
 namespace onset {
+
+// Losses are float32: a larger reward would be infinite there.
+inline constexpr double most_reward = std::numeric_limits<float>::max();
+inline constexpr const char* most_reward_hint =
+    "the loss is computed in float32, which ends at 3.4e38: scale the rewards down";
 
 struct RewardedCompletion {
   std::string prompt;                   // as the model read it

@@ -79,11 +79,22 @@ std::pair<std::vector<Example>, std::vector<Example>> both_parts(
   const std::int64_t parts = settings.data.hold_out;
   std::vector<Example> held_out = settings.data.eval_file.empty() ? held_out_of(examples, parts)
                                                                   : read(settings.data.eval_file);
-  require_input(!examples.empty(), settings.data.train_file, ": nothing is left to train on");
+  if (examples.empty()) {
+    throw input_error(str_cat(settings.data.train_file, ": hold_out ", parts, " keeps all of its ",
+                              counted(std::ssize(held_out), "example", "examples"),
+                              " for evaluation, and none is left to train on"),
+                      "examples of one prompt stay together: make hold_out larger, or give a file "
+                      "of its own to evaluate on (eval_file)");
+  }
   if (parts > 0) {
-    require_input(!held_out.empty(), settings.data.train_file, ": of ",
+    if (held_out.empty()) {
+      throw input_error(
+          str_cat(settings.data.train_file, ": of ",
                   counted(std::ssize(examples), "example", "examples"),
-                  " none is held out by hold_out ", parts);
+                  " none is held out by hold_out ", parts),
+          "one prompt in hold_out is kept for evaluation, by a hash: make it smaller (2 or above), "
+          "or give a file of its own to evaluate on (eval_file)");
+    }
     notes.push_back(str_cat(counted(std::ssize(held_out), "example", "examples"),
                             " held out for evaluation, by a hash of the prompt; ",
                             grouped(std::ssize(examples)), " to train on."));
@@ -157,8 +168,9 @@ void read_pairs(const TrainSettings& settings, const DataOptions& options, RunDa
 
 void read_prompts(const TrainSettings& settings, const DataOptions& options, RunData& data) {
   const auto read = [&](const std::string& file) {
-    GrpoData found = read_grpo_data(
-        file, {.data = options, .max_prompt_length = settings.grpo.max_prompt_length});
+    GrpoData found = read_grpo_data(file, {.data = options,
+                                           .max_prompt_length = settings.grpo.max_prompt_length,
+                                           .num_generations = settings.grpo.num_generations});
     data.notes.push_back(found.report.text());
     return std::move(found.prompts);
   };

@@ -53,8 +53,15 @@ class SftReader {
     const auto* labels = record.find("labels");
     if (labels == nullptr) return row;
     const auto& ids = row.example.ids;
-    require_input(labels->is_array() && labels->size() == ids.size(), record.place("labels"),
-                  " should be a list of ", ids.size(), " labels, one for each of input_ids");
+    if (!labels->is_array() || labels->size() != ids.size()) {
+      throw input_error(
+          str_cat(record.place("labels"), " should be a list of ", ids.size(),
+                  " labels, one for each of input_ids, and ",
+                  labels->is_array() ? str_cat("has ", labels->size())
+                                     : std::string("is a ") + labels->type_name()),
+          "give a JSON array of the ids themselves, with -100 in the place of those that are not "
+          "trained");
+    }
     for (std::size_t t = 0; t < ids.size(); ++t) {
       const auto& label = (*labels)[t];
       const bool known = label.is_number_integer() && (label == no_label || label == ids[t]);
