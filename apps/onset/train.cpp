@@ -67,6 +67,9 @@ const std::vector<std::pair<std::string, std::string>>& shown_metrics() {
       {"mean_token_accuracy", "accuracy"},
       {"rewards/accuracies", "accuracy"},
       {"rewards/margins", "margin"},
+      {"eval_mean_token_accuracy", "eval accuracy"},
+      {"eval_rewards/accuracies", "eval accuracy"},
+      {"eval_rewards/margins", "eval margin"},
       {"reward", "reward"},
       {"eval_reward", "eval reward"},
       {"completions/mean_length", "length"},
@@ -140,7 +143,9 @@ std::string result_text(const TrainingResult& result, const std::string& output)
                     " at step ", result.best->step);
   }
   if (result.stopped) {
-    return text + str_cat("; stopped and saved. To go on: --resume-from-checkpoint last\nrun    ",
+    return text + str_cat("; stopped and saved, ", output,
+                          "/final is not written yet.\nTo go on to it: the same command with "
+                          "--resume-from-checkpoint last\nrun    ",
                           output, ": report.html\n");
   }
   return text + str_cat("\nmodel  ", result.model.string(), "\nrun    ", output, ": report.html\n");

@@ -62,6 +62,16 @@ TEST_F(MaskedDpo, BeginsAtLnTwoAndMoves) {
   EXPECT_GT(std::abs(lines[1].at("loss").get<double>() - std::log(2.0)), 1e-4);
 }
 
+TEST_F(MaskedDpo, TheLineOfAnEvaluationHasAccuracyAndMargin) {
+  const Outcome outcome = run("evaluated", {"--eval-file", pairs_.string(), "--eval-steps", "2"});
+  ASSERT_EQ(outcome.code, 0) << outcome.error;
+  const std::size_t line = outcome.error.find("eval loss");
+  ASSERT_NE(line, std::string::npos) << outcome.error;
+  const std::string words = outcome.error.substr(line, outcome.error.find('\n', line) - line);
+  EXPECT_NE(words.find("eval accuracy"), std::string::npos) << words;
+  EXPECT_NE(words.find("eval margin"), std::string::npos) << words;
+}
+
 TEST_F(MaskedDpo, WarnsOfAReferenceWithoutTheMask) {
   const Outcome outcome = run("none", {"--wemask", mask_, "--reference-wemask", "none"});
   ASSERT_EQ(outcome.code, 0) << outcome.error;
