@@ -54,4 +54,12 @@ void report(const Failure& failure) {
   write_error_text("onset: " + message_text(failure.message) + "\n" + hint);
 }
 
+void report_end_of_ranks(const Failure& failure, const RankPlace& place) {
+  write_error_text(
+      str_cat("onset: rank ", place.rank, " of ", place.count,
+              " has failed and ends the others (what mpirun adds below follows from it; "
+              "mpirun -q leaves that out): ",
+              message_text(failure.message), "\n"));
+}
+
 }  // namespace onset::app

@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "onset/base/ranks.h"
+
 namespace onset::app {
 
 struct Failure {
@@ -17,5 +19,9 @@ struct Failure {
 // "onset: MESSAGE" and the hint on standard error, as message_text() shows them: messages are built
 // all over the library and hold names from files and command lines.
 void report(const Failure& failure);
+
+// For one of several ranks, in one line and last: what mpirun says of the end stands below it, and
+// is long.
+void report_end_of_ranks(const Failure& failure, const RankPlace& place);
 
 }  // namespace onset::app

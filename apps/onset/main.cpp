@@ -126,6 +126,7 @@ int guarded_run(Invocation invocation) {
   } catch (...) {
     const Failure failure = current_failure();
     report(failure);
+    if (const auto place = place_among_ranks()) report_end_of_ranks(failure, *place);
     end_all_ranks(failure.exit_code);
     return failure.exit_code;
   }

@@ -367,6 +367,11 @@ TEST(TrainVerb, LearnsFromRewardsOfItsOwnCompletions) {
       run_on_ranks(2, grpo(folder.path() / "failed", 1, "command:sh " + script.string()));
   EXPECT_NE(failed.code, 0);
   EXPECT_NE(failed.error.find("no reward today"), std::string::npos) << failed.error;
+  // In one line too, which says what the lines of mpirun below it are.
+  const std::size_t last = failed.error.rfind("onset: rank 1 of 2 has failed and ends the others");
+  ASSERT_NE(last, std::string::npos) << failed.error;
+  const std::string line = failed.error.substr(last, failed.error.find('\n', last) - last);
+  EXPECT_NE(line.find("ended with exit code 3"), std::string::npos) << failed.error;
 }
 
 TEST(TrainVerb, OtherDataUnderTheSameNameDoNotGoOnWithARun) {

@@ -116,6 +116,14 @@ void Ranks::add(std::span<double> numbers) const {
   if (count_ > 1) add_over_ranks(numbers, MPI_DOUBLE);
 }
 
+std::optional<RankPlace> place_among_ranks() {
+  if (!is_running()) return std::nullopt;
+  RankPlace place;
+  MPI_Comm_rank(MPI_COMM_WORLD, &place.rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &place.count);
+  return place;
+}
+
 void end_all_ranks(int exit_code) {
   if (is_running()) MPI_Abort(MPI_COMM_WORLD, exit_code);
 }
@@ -137,6 +145,8 @@ std::vector<std::string> Ranks::gather(const std::string& mine) const { return {
 void Ranks::add(std::span<float>) const {}
 
 void Ranks::add(std::span<double>) const {}
+
+std::optional<RankPlace> place_among_ranks() { return std::nullopt; }
 
 void end_all_ranks(int) {}
 

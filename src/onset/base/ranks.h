@@ -46,6 +46,15 @@ class Ranks {
   int count_ = 1;
 };
 
+// Which of the processes that joined this one is.
+struct RankPlace {
+  int rank = 0;
+  int count = 1;
+};
+
+// Nothing where this process is alone, or has left the others.
+[[nodiscard]] std::optional<RankPlace> place_among_ranks();
+
 // Ends the other ranks too, and this process with the exit code: they would wait for this one for
 // ever. Does nothing in a process that is alone. For a program whose work failed, after it has said
 // why.
