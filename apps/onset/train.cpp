@@ -71,6 +71,7 @@ const std::vector<std::pair<std::string, std::string>>& shown_metrics() {
       {"eval_rewards/accuracies", "eval accuracy"},
       {"eval_rewards/margins", "eval margin"},
       {"reward", "reward"},
+      {"frac_reward_abstained", "abstained"},
       {"eval_reward", "eval reward"},
       {"completions/mean_length", "length"},
       {"kl", "kl"},
@@ -80,6 +81,11 @@ const std::vector<std::pair<std::string, std::string>>& shown_metrics() {
       {"tokens_per_second", "tokens/s"},
   };
   return names;
+}
+
+// Where every completion has a reward, no line says so.
+bool is_shown(const std::string& metric, double value) {
+  return metric != "frac_reward_abstained" || value > 0;
 }
 
 class RunView {
@@ -100,7 +106,9 @@ class RunView {
     std::string text = str_cat("step ", step, "/", total_);
     for (const auto& [name, words] : shown_metrics()) {
       for (const auto& [key, value] : metrics) {
-        if (key == name) text += str_cat("  ", words, " ", number_text(value));
+        if (key == name && is_shown(key, value)) {
+          text += str_cat("  ", words, " ", number_text(value));
+        }
       }
     }
     const std::string left = time_left();

@@ -446,6 +446,81 @@ TEST(TrainVerb, WhatCannotFitIsRefusedAndNothingIsWritten) {
   EXPECT_FALSE(fs::exists(output));
 }
 
+TEST(TrainVerb, ABatchLargerThanTheFileIsTheWholeFile) {
+  const TemporaryFolder folder;
+  const auto data = folder.write("rows.jsonl", id_rows(8));
+  const auto output = folder.path() / "run";
+  const Outcome run = run_onset(sft_arguments(
+      data, output, {"--per-device-train-batch-size", "1000000000", "--max-steps", "2"}));
+  EXPECT_EQ(run.code, 0) << run.error;
+  EXPECT_EQ(metrics_of(output).back().at("epoch"), 2);
+}
+
+TEST(TrainVerb, AFolderThatCannotBeMadeIsRefusedBeforeTheModelIsRead) {
+  const TemporaryFolder folder;
+  const auto data = folder.write("rows.jsonl", id_rows(4));
+  const Outcome run = run_onset({"train", "sft", (folder.path() / "no-model").string(),
+                                 "--train-file", data.string(), "-o", (data / "run").string()});
+  expect_refusal(run, 2, "rows.jsonl is a file");
+}
+
+TEST(TrainVerb, SamplingWithoutARewardSaysWhatIsMissing) {
+  const TemporaryFolder folder;
+  const auto prompts = folder.write("prompts.jsonl", "{\"prompt_ids\": [1, 5]}\n");
+  std::vector<std::string> arguments{"train",
+                                     "grpo",
+                                     model_path("llama"),
+                                     "--train-file",
+                                     prompts.string(),
+                                     "--max-completion-length",
+                                     "8",
+                                     "--no-check-leaks",
+                                     "-o",
+                                     (folder.path() / "run").string()};
+  const Outcome unrewarded = run_onset(arguments);
+  EXPECT_EQ(unrewarded.code, 2);
+  EXPECT_NE(unrewarded.error.find("set reward_funcs"), std::string::npos) << unrewarded.error;
+  arguments.insert(arguments.end(), {"--reward-funcs", "length:4"});
+  const Outcome unwritten = run_onset(arguments);
+  EXPECT_EQ(unwritten.code, 2);
+  EXPECT_NE(unwritten.error.find("the model has no tokenizer"), std::string::npos)
+      << unwritten.error;
+}
+
+TEST(TrainVerb, AStepWithoutAnyRewardIsSaidOnce) {
+  const TemporaryFolder folder;
+  const auto data = folder.write(
+      "rows.jsonl",
+      "{\"prompt_ids\": [1, 5], \"completions\": [[7, 2], [9, 2]], \"rewards\": [null, null]}\n"
+      "{\"prompt_ids\": [1, 6], \"completions\": [[7, 2], [9, 2]], \"rewards\": [null, null]}\n");
+  const auto output = folder.path() / "run";
+  const Outcome run =
+      run_onset({"train", "grpo", model_path("llama"), "--train-file", data.string(),
+                 "--num-generations", "2", "--per-device-train-batch-size", "2", "--logging-steps",
+                 "1", "--no-check-leaks", "--max-steps", "2", "-o", output.string()});
+  ASSERT_EQ(run.code, 0) << run.error;
+  const std::string words = "every reward abstained from every completion";
+  const std::size_t first = run.error.find(words);
+  ASSERT_NE(first, std::string::npos) << run.error;
+  EXPECT_EQ(run.error.find(words, first + 1), std::string::npos) << run.error;
+  for (const auto& line : metrics_of(output)) {
+    EXPECT_EQ(line.at("frac_reward_abstained"), 1);
+    EXPECT_FALSE(line.contains("reward"));
+  }
+}
+
+TEST(TrainVerb, ColumnsAreNamedOneFlagEach) {
+  const TemporaryFolder folder;
+  const auto data = folder.write("rows.jsonl", id_rows(4));
+  const Outcome run = run_onset(sft_arguments(
+      data, folder.path() / "run",
+      {"--columns", "prompt=question", "--columns", "completion=answer", "--print-settings"}));
+  ASSERT_EQ(run.code, 0) << run.error;
+  EXPECT_NE(run.out.find(R"(columns = {"completion" = "answer", "prompt" = "question"})"),
+            std::string::npos)
+      << run.out;
+}
+
 TEST(TrainVerb, WrongUseIsRefusedBeforeAnythingIsRead) {
   expect_refusal(run_onset({"train", "rlhf"}), 2, "knows no method");
   expect_refusal(run_onset({"train", "sft", model_path("llama")}), 2, "needs data to train on");

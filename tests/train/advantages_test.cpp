@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "onset/train/loss_metrics.h"
 #include "training_fixtures.h"
 
 namespace onset {
@@ -69,6 +70,16 @@ TEST(Advantages, NoRewardAtAllIsNoError) {
   const Advantages found = group_advantages(std::vector<double>{abstained, abstained}, 2, {});
   EXPECT_EQ(found.values, (std::vector<double>{0, 0}));
   EXPECT_EQ(found.reward_mean, 0);
+  EXPECT_EQ(found.frac_abstained, 1);
+  // A reward that nobody gave is no 0 in the log.
+  EXPECT_EQ(metrics_of(found), (Metrics{{"frac_reward_abstained", 1.0}}));
+}
+
+TEST(Advantages, CompletionsWithoutARewardAreCounted) {
+  const Advantages found = group_advantages(std::vector<double>{1, abstained, 0, 1}, 2, {});
+  EXPECT_EQ(found.frac_abstained, 0.25);
+  EXPECT_EQ(metrics_of(found).back(), (Metric{"frac_reward_abstained", 0.25}));
+  EXPECT_EQ(group_advantages(std::vector<double>{1, 0}, 2, {}).frac_abstained, 0);
 }
 
 TEST(Advantages, WrongSizesAndInfiniteRewardsAreRefused) {

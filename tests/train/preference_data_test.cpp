@@ -91,6 +91,26 @@ TEST_F(PreferenceRows, WrongRowsSaySo) {
   expect_error(R"({"chosen": "abc", "rejected": "xyz"})", "the prompt has no token");
 }
 
+TEST_F(PreferenceRows, EqualCompletionsAreCounted) {
+  const std::string rows =
+      "{\"prompt\": \"a\", \"chosen\": \"same\", \"rejected\": \"same\"}\n"
+      "{\"prompt_ids\": [1], \"chosen_ids\": [5, 2], \"rejected_ids\": [5, 2]}\n"
+      "{\"prompt_ids\": [1], \"chosen_ids\": [5, 2], \"rejected_ids\": [5, 7]}\n";
+  const DpoData whole = read(rows);
+  EXPECT_EQ(whole.report.equal, 2);
+  EXPECT_EQ(whole.pairs.size(), 3U);
+  EXPECT_NE(whole.report.text().find("In 2 pairs chosen and rejected are the same: nothing is "
+                                     "learnt from them."),
+            std::string::npos)
+      << whole.report.text();
+  // Two that differ behind the place where they are cut.
+  options.max_length = 2;
+  const DpoData cut = read(rows);
+  EXPECT_EQ(cut.report.equal, 3);
+  EXPECT_NE(cut.report.text().find("are the same (or are where they are cut)"), std::string::npos)
+      << cut.report.text();
+}
+
 using PreferenceFixtures = testing::TrainingFixtures;
 
 TEST_F(PreferenceFixtures, RowsOfIdsAreThoseOfTheReferences) {

@@ -40,10 +40,10 @@ const std::vector<CurveGroup>& groups() {
        {"mean_token_accuracy", "eval_mean_token_accuracy", "rewards/accuracies",
         "eval_rewards/accuracies"}},
       {"spread",
-       "share of groups, or spread",
+       "share, or spread",
        "How much the completions of a prompt differ in reward: where none does, nothing is "
-       "learned.",
-       {"reward_std", "frac_reward_zero_std"}},
+       "learned; and the share of completions from which every reward abstained.",
+       {"reward_std", "frac_reward_zero_std", "frac_reward_abstained"}},
       {"lengths",
        "tokens",
        "How long completions are.",

@@ -83,6 +83,10 @@ Advantages group_advantages(std::span<const double> rewards, std::int64_t group_
       result.scored.push_back(scored ? 1 : 0);
     }
   }
+  if (!rewards.empty()) {
+    result.frac_abstained =
+        1 - static_cast<double>(batch.count) / static_cast<double>(rewards.size());
+  }
   if (groups > 0) {
     result.reward_std = options.scale == RewardScale::batch
                             ? batch.deviation

@@ -26,6 +26,7 @@ struct Advantages {
   double reward_mean = 0;  // over the scored completions
   double reward_std = 0;   // mean of the groups' std; of the step's with `batch`
   double frac_reward_zero_std = 0;  // share of groups in which all rewards are equal
+  double frac_abstained = 0;        // share of completions without a reward
 };
 
 // rewards: [C], groups one after the other, each of group_size; NaN where the reward abstained:

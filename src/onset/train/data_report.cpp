@@ -18,6 +18,11 @@ std::string DataReport::text() const {
     said += str_cat(" ", counted(cut, "row is", "rows are"), " cut, by ",
                     counted(tokens_cut, "token", "tokens"), " in all.");
   }
+  if (equal > 0) {
+    said += str_cat(" In ", counted(equal, "pair", "pairs"), " chosen and rejected are the same",
+                    cut > 0 ? " (or are where they are cut)" : "", ": nothing is learnt from ",
+                    equal == 1 ? "it." : "them.");
+  }
   if (joined > 0) {
     said += str_cat(" In ", counted(joined, "row", "rows"),
                     " the end of the prompt is other tokens when the completion follows it; the "

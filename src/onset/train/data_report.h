@@ -14,6 +14,7 @@ struct DataReport {
   std::int64_t dropped = 0;        // left out: nothing to train was left, or the prompt is too long
   std::int64_t cut = 0;            // kept, but longer than max_length
   std::int64_t tokens_cut = 0;     // that those lost
+  std::int64_t equal = 0;          // pairs whose completions are the same: nothing to prefer
   std::int64_t joined = 0;         // prompts whose end is other tokens when the completion follows
   std::int64_t straddling = 0;     // trained tokens that also hold bytes of what is not trained
   std::int64_t tokens = 0;         // of what was kept

@@ -159,6 +159,7 @@ void keep(Row row, const DpoDataOptions& options, DpoData& data) {
   ++report.kept;
   report.cut += *lost > 0 ? 1 : 0;
   report.tokens_cut += *lost;
+  report.equal += row.pair.chosen == row.pair.rejected ? 1 : 0;
   report.joined += row.joined ? 1 : 0;
   report.tokens += 2 * size_of(row.pair.prompt) + completions;
   report.trained += completions;

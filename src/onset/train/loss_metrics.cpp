@@ -24,9 +24,13 @@ Metrics metrics_of(const GrpoTotals& totals, bool has_reference) {
 }
 
 Metrics metrics_of(const Advantages& advantages) {
+  const Metric abstained{abstained_metric, advantages.frac_abstained};
+  // Where there was no reward, it was not 0 either.
+  if (advantages.frac_abstained == 1) return {abstained};
   return {{"reward", advantages.reward_mean},
           {"reward_std", advantages.reward_std},
-          {"frac_reward_zero_std", advantages.frac_reward_zero_std}};
+          {"frac_reward_zero_std", advantages.frac_reward_zero_std},
+          abstained};
 }
 
 }  // namespace onset

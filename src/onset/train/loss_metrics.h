@@ -8,10 +8,14 @@
 
 namespace onset {
 
+// The share of completions that no reward judged.
+inline constexpr const char* abstained_metric = "frac_reward_abstained";
+
 // Means over the window's pairs; nothing where there are none.
 [[nodiscard]] Metrics metrics_of(const DpoTotals& totals);
 // Means over the window's counted tokens; kl only where there is a reference.
 [[nodiscard]] Metrics metrics_of(const GrpoTotals& totals, bool has_reference);
+// The reward's metrics only where there was one.
 [[nodiscard]] Metrics metrics_of(const Advantages& advantages);
 
 }  // namespace onset

@@ -8,7 +8,8 @@
 //   clip_ratio/low_mean, clip_ratio/high_mean, clip_ratio/region_mean, completions/mean_length,
 //   completions/min_length, completions/max_length, completions/clipped_ratio,
 //   completions/mean_terminated_length                                                   (GRPO)
-// onset's own: ratio_error (GRPO: the largest |ratio - 1|), tokens_per_second.
+// onset's own: ratio_error (GRPO: the largest |ratio - 1|), frac_reward_abstained (GRPO: the share
+// of completions without a reward), tokens_per_second.
 #pragma once
 
 #include <cstdint>

@@ -16,6 +16,7 @@
 #include "onset/train/append_file.h"
 #include "onset/train/checkpoint_folders.h"
 #include "onset/train/leaks.h"
+#include "onset/train/loss_metrics.h"
 #include "onset/train/memory_plan.h"
 #include "onset/train/new_model.h"
 #include "onset/train/records.h"
@@ -69,6 +70,7 @@ class Run {
   [[nodiscard]] std::int64_t total_steps() const;
   [[nodiscard]] TrainerOptions trainer_options(std::int64_t steps) const;
   [[nodiscard]] TrainerCalls trainer_calls(std::int64_t steps);
+  void warn_of_abstaining(std::int64_t step, const Metrics& metrics);
   [[nodiscard]] std::filesystem::path write_final(Trainer& trainer, const RunResult& result);
 
   const TrainSettings& settings_;
@@ -83,6 +85,7 @@ class Run {
   RunData data_;
   std::string data_content_;
   std::optional<RunObjective> objective_;
+  bool warned_of_abstaining_ = false;
   std::vector<ScanPrompt> watched_;
   std::optional<AppendFile> watch_lines_;
 };
@@ -194,7 +197,9 @@ TrainerCalls Run::trainer_calls(std::int64_t steps) {
   TrainerCalls calls;
   calls.write_model = [this](const std::filesystem::path& folder) { trained_->write(folder); };
   calls.updated = [this, steps](std::int64_t step, const Metrics& metrics) {
-    if (events_.updated && ranks_.is_first()) events_.updated(step, steps, metrics);
+    if (!ranks_.is_first()) return;
+    warn_of_abstaining(step, metrics);
+    if (events_.updated) events_.updated(step, steps, metrics);
   };
   calls.logged = events_.logged;
   calls.saved = events_.saved;
@@ -203,6 +208,19 @@ TrainerCalls Run::trainer_calls(std::int64_t steps) {
     watch_lines_->write(watch_line(trained_->policy(), watched_, step).dump() + "\n");
   };
   return calls;
+}
+
+// Once: metrics.jsonl has the others.
+void Run::warn_of_abstaining(std::int64_t step, const Metrics& metrics) {
+  if (warned_of_abstaining_) return;
+  for (const auto& [name, value] : metrics) {
+    if (name != abstained_metric || value < 1) continue;
+    log_.warning(str_cat("step ", step,
+                         ": every reward abstained from every completion, so nothing ",
+                         "is learnt from it; ", abstained_metric,
+                         " in metrics.jsonl is the share of completions without a reward"));
+    warned_of_abstaining_ = true;
+  }
 }
 
 std::filesystem::path Run::write_final(Trainer& trainer, const RunResult& result) {
