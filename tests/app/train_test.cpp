@@ -171,6 +171,52 @@ TEST(TrainVerb, ASignalEndsTheStepAndSaves) {
   EXPECT_EQ(program.wait(), 0);
   EXPECT_FALSE(fs::exists(output / "final"));
   EXPECT_TRUE(fs::exists(output / "settings.toml"));
+  // Who asks for what the run was to write is told what there is.
+  const Outcome model = run_onset({"scan", (output / "final").string(), "--ids", "1,2"});
+  EXPECT_EQ(model.code, 1);
+  EXPECT_NE(model.error.find("its latest checkpoint is " + (output / "checkpoint-").string()),
+            std::string::npos)
+      << model.error;
+  const Outcome adapter = run_onset({"scan", model_path("llama"), "--ids", "1,2", "--adapter",
+                                     (output / "final").string() + "/"});
+  EXPECT_EQ(adapter.code, 1);
+  EXPECT_NE(adapter.error.find("its latest checkpoint is " + (output / "checkpoint-").string()),
+            std::string::npos)
+      << adapter.error;
+}
+
+TEST(TrainVerb, AStoppedRunSaysWhatIsMissingAndHowToGoOn) {
+  const TemporaryFolder folder;
+  const auto data = folder.write("rows.jsonl", id_rows(8));
+  const auto output = folder.path() / "run";
+  // On a terminal: the result is read there too.
+  BackgroundProgram program(
+      sft_arguments(data, output, {"--max-steps", "100000", "--logging-steps", "1"}), {},
+      BackgroundProgram::Input::terminal, 300);
+  program.wait_for("step 3/");
+  program.signal(SIGINT);
+  program.wait_for("final is not written yet");
+  program.wait_for("--resume-from-checkpoint last");
+  EXPECT_EQ(program.wait(), 0);
+}
+
+TEST(TrainVerb, DoesNotGoOnFromAModelThatWasDamaged) {
+  const TemporaryFolder folder;
+  const auto data = folder.write("rows.jsonl", id_rows(8));
+  const auto output = folder.path() / "run";
+  const std::vector<std::string> more{"--max-steps", "2", "--save-steps", "1"};
+  ASSERT_EQ(run_onset(sft_arguments(data, output, more)).code, 0);
+  const fs::path weights = output / "checkpoint-2/model.safetensors";
+  std::string bytes = read_file(weights);
+  bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  write_file_atomically(weights, bytes);
+  auto resumed = sft_arguments(data, output, more);
+  resumed.insert(resumed.end(), {"--resume-from-checkpoint", "last"});
+  expect_refusal(run_onset(resumed), 1, weights.string() + ": is not what was saved");
+  resumed.back() = (output / "checkpoint-1").string();
+  const Outcome earlier = run_onset(resumed);
+  EXPECT_EQ(earlier.code, 0) << earlier.error;
+  EXPECT_NE(read_file(weights), bytes);  // saved again
 }
 
 TEST(TrainVerb, OtherSettingsDoNotGoOnWithARun) {

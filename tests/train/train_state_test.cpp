@@ -132,6 +132,72 @@ TEST(TrainState, MomentsOfOtherTensorsAreRefusedAndNothingChanges) {
       << message;
 }
 
+// One byte of a file another; its size and date stay.
+void change_a_byte(const fs::path& path, std::size_t at) {
+  const auto date = fs::last_write_time(path);
+  std::string content = read_file(path);
+  content.at(at) = static_cast<char>(content.at(at) ^ 1);
+  write_file_atomically(path, content);
+  fs::last_write_time(path, date);
+}
+
+TEST(TrainState, AFileThatIsNotWhatWasSavedIsNamedWithTheCheckpointBefore) {
+  const TemporaryFolder output;
+  AdamW optimizer(two_parameters(), {});
+  const fs::path before = save(output.path(), state_at(9), optimizer);
+  const fs::path checkpoint = save(output.path(), state_at(10), optimizer);
+  EXPECT_NO_THROW(check_checkpoint(checkpoint));
+  static_cast<void>(output.write("checkpoint-10/notes.txt", "a user's own"));
+  EXPECT_NO_THROW(check_checkpoint(checkpoint));
+  const auto fault = [&] { return error_of([&] { check_checkpoint(checkpoint); }); };
+  for (const char* name : {"model", "optimizer.safetensors"}) {
+    const std::size_t last = fs::file_size(checkpoint / name) - 1;
+    change_a_byte(checkpoint / name, last);
+    EXPECT_NE(fault().find((checkpoint / name).string() + ": is not what was saved"),
+              std::string::npos)
+        << fault();
+    EXPECT_TRUE(fault().ends_with("--resume-from-checkpoint " + before.string())) << fault();
+    change_a_byte(checkpoint / name, last);
+  }
+  EXPECT_NO_THROW(check_checkpoint(checkpoint));
+  fs::rename(checkpoint / "model", checkpoint / "moved");
+  EXPECT_NE(fault().find("model: is missing"), std::string::npos) << fault();
+  // The first has none before it.
+  change_a_byte(before / "model", 0);
+  const std::string first = error_of([&] { check_checkpoint(before); });
+  EXPECT_NE(first.find("there is no checkpoint before it"), std::string::npos) << first;
+}
+
+TEST(TrainState, AnEditedStepIsNoticed) {
+  const TemporaryFolder output;
+  AdamW optimizer(two_parameters(), {});
+  const fs::path checkpoint = save(output.path(), state_at(10), optimizer);
+  const fs::path file = checkpoint / "trainer_state.json";
+  OrderedJson json = OrderedJson::parse(read_file(file));
+  ASSERT_EQ(json.at("step"), 10);
+  // Written otherwise, it still says the same.
+  write_file_atomically(file, json.dump());
+  EXPECT_EQ(read_train_state(checkpoint).step, 10);
+  json["step"] = 11;
+  write_file_atomically(file, json.dump(1));
+  const std::string message = error_of([&] { return read_train_state(checkpoint); });
+  EXPECT_NE(message.find("trainer_state.json: is not what was saved"), std::string::npos)
+      << message;
+}
+
+TEST(TrainState, ACheckpointThatWasSavedWithoutHashesStillServes) {
+  const TemporaryFolder output;
+  AdamW optimizer(two_parameters(), {});
+  const fs::path checkpoint = save(output.path(), state_at(10), optimizer);
+  const fs::path file = checkpoint / "trainer_state.json";
+  OrderedJson json = OrderedJson::parse(read_file(file));
+  json.erase("files");
+  json.erase("content");
+  write_file_atomically(file, json.dump(1));
+  EXPECT_EQ(read_train_state(checkpoint).step, 10);
+  EXPECT_NO_THROW(check_checkpoint(checkpoint));
+}
+
 TEST(TrainState, DamagedFilesAreErrorsThatNameThem) {
   const TemporaryFolder output;
   AdamW optimizer(two_parameters(), {});

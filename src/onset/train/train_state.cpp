@@ -9,9 +9,11 @@
 #include <span>
 #include <utility>
 
+#include "onset/base/content_hash.h"
 #include "onset/base/error.h"
 #include "onset/base/file.h"
 #include "onset/checkpoint/safetensors.h"
+#include "onset/train/checkpoint_files.h"
 #include "onset/train/checkpoint_folders.h"
 
 namespace onset {
@@ -73,6 +75,27 @@ OrderedJson state_json(const TrainState& state) {
   return json;
 }
 
+// Changes with any value in the object.
+std::string hash_of(const OrderedJson& json) { return ContentHash().add(json.dump()).hex(); }
+
+// The state with what the files beside it hold, and a hash of all of this.
+OrderedJson sealed(OrderedJson json, OrderedJson files) {
+  json["files"] = std::move(files);
+  json["content"] = hash_of(json);
+  return json;
+}
+
+// States that were saved without a hash are taken as they are.
+void check_seal(const OrderedJson& json, const std::filesystem::path& checkpoint,
+                const std::string& where) {
+  if (!json.contains("content")) return;
+  OrderedJson rest = json;
+  rest.erase("content");
+  if (json.at("content") == hash_of(rest)) return;
+  throw input_error(str_cat(where, ": is not what was saved: the file was changed or damaged"),
+                    earlier_checkpoint_hint(checkpoint));
+}
+
 // "model.hidden" and both values of the first difference; empty where there is none.
 std::string first_difference(const OrderedJson& saved, const OrderedJson& now,
                              const std::string& name) {
@@ -105,6 +128,18 @@ void check_tensor(const TensorInfo& info, const at::Tensor& tensor, const std::s
                 " here");
 }
 
+OrderedJson read_state_json(const std::filesystem::path& checkpoint) {
+  const auto path = checkpoint / state_file;
+  const std::string where = path.string();
+  OrderedJson json = parse_ordered_json(read_file(path), where);
+  require_input(json.is_object() && json.value("format", OrderedJson()) == state_format, where,
+                ": is not the state of an onset run");
+  require_input(json.value("version", OrderedJson()) == state_version, where, ": has version ",
+                json.value("version", OrderedJson()).dump(), ", this onset reads ", state_version);
+  check_seal(json, checkpoint, where);
+  return json;
+}
+
 }  // namespace
 
 std::filesystem::path save_checkpoint(
@@ -115,7 +150,8 @@ std::filesystem::path save_checkpoint(
   write_folder_atomically(path, [&](const std::filesystem::path& folder) {
     write_model(folder);
     write_optimizer(folder / optimizer_file, optimizer);
-    write_file_atomically(folder / state_file, state_json(state).dump(1) + "\n");
+    const OrderedJson json = sealed(state_json(state), describe_files(folder));
+    write_file_atomically(folder / state_file, json.dump(1) + "\n");
   });
   if (retention.keep > 0) {
     prune_checkpoints(output, retention.keep,
@@ -125,13 +161,8 @@ std::filesystem::path save_checkpoint(
 }
 
 TrainState read_train_state(const std::filesystem::path& checkpoint) {
-  const auto path = checkpoint / state_file;
-  const std::string where = path.string();
-  const OrderedJson json = parse_ordered_json(read_file(path), where);
-  require_input(json.is_object() && json.value("format", OrderedJson()) == state_format, where,
-                ": is not the state of an onset run");
-  require_input(json.value("version", OrderedJson()) == state_version, where, ": has version ",
-                json.value("version", OrderedJson()).dump(), ", this onset reads ", state_version);
+  const std::string where = (checkpoint / state_file).string();
+  const OrderedJson json = read_state_json(checkpoint);
   const Json plain = json;
   TrainState state;
   const auto step = find_int(plain, "step", where);
@@ -150,6 +181,11 @@ TrainState read_train_state(const std::filesystem::path& checkpoint) {
                   .value = find_number(best, "value", where).value_or(0)};
   }
   return state;
+}
+
+void check_checkpoint(const std::filesystem::path& checkpoint) {
+  const OrderedJson json = read_state_json(checkpoint);
+  if (json.contains("files")) check_files(checkpoint, json.at("files"));
 }
 
 void check_same_run(const TrainState& saved, const OrderedJson& identity,

@@ -42,8 +42,14 @@ std::filesystem::path save_checkpoint(
     const std::function<void(const std::filesystem::path& folder)>& write_model,
     CheckpointRetention retention);
 
-// Throws an input error that names the file where it is not onset's, or is damaged.
+// Throws an input error that names the file where it is not onset's, or is damaged, or was changed
+// since it was saved.
 [[nodiscard]] TrainState read_train_state(const std::filesystem::path& checkpoint);
+
+// Whether all files of a checkpoint are what was saved: reads each of them. Throws an input error
+// that names the first that is not, and the checkpoint before. One that an earlier onset saved,
+// without hashes, passes.
+void check_checkpoint(const std::filesystem::path& checkpoint);
 
 // Throws an input error that names the first field in which the saved run and this one differ.
 void check_same_run(const TrainState& saved, const OrderedJson& identity,

@@ -226,7 +226,9 @@ void Run::warn_of_abstaining(std::int64_t step, const Metrics& metrics) {
 std::filesystem::path Run::write_final(Trainer& trainer, const RunResult& result) {
   if (result.stopped) return {};
   if (settings_.trainer.load_best_model_at_end && result.best) {
-    trainer.take_weights(checkpoint_path(settings_.trainer.output_dir, result.best->step));
+    const auto best = checkpoint_path(settings_.trainer.output_dir, result.best->step);
+    if (ranks_.is_first()) check_checkpoint(best);
+    trainer.take_weights(best);
     say(str_cat("The best checkpoint is that of step ", result.best->step, ": ",
                 result.best->metric, " ", result.best->value, "."));
   }
@@ -246,6 +248,8 @@ TrainingResult Run::go() {
   if (!settings_.data.eval_file.empty()) require_records(settings_.data.eval_file);
   const auto resumed = resumed_checkpoint(settings_.trainer);
   if (!resumed) refuse_another_run(output);
+  // Not by each of them: they read the same files.
+  if (resumed && ranks_.is_first()) check_checkpoint(*resumed);
   tokenizer_ = tokenizer_of(settings_.model);
   model_path_ = settings_.model;
   if (settings_.method == TrainMethod::pretrain) {
