@@ -480,6 +480,26 @@ TEST(TrainVerb, RewardsThatCannotWorkAreRefusedBeforeTheFirstStep) {
   EXPECT_NE(answers.error.find("\"answer\":\"x\""), std::string::npos) << answers.error;
 }
 
+TEST(TrainVerb, ARowInAMessageIsCutBetweenCharacters) {
+  const TemporaryFolder folder;
+  // At one of the two lengths the cut would fall into a character of two bytes.
+  for (const std::string begin : {"", "a"}) {
+    std::string note = begin;
+    for (int i = 0; i < 200; ++i) note += "\u00FC";
+    const auto data = folder.write(
+        "rows.jsonl",
+        OrderedJson{{"prompt_ids", {1, 6}}, {"note", note}, {"answer", "x"}}.dump() + "\n");
+    const Outcome run = run_onset({"train", "grpo", model_path("llama"), "--train-file",
+                                   data.string(), "--reward-funcs", "gsm8k_strict",
+                                   "--no-check-leaks", "-o", (folder.path() / "run").string()});
+    EXPECT_EQ(run.code, 1) << run.error;
+    EXPECT_NE(run.error.find("\u00FC\u00FC"), std::string::npos) << run.error;
+    // How a byte that is no character is shown.
+    EXPECT_EQ(run.error.find("\\xC3"), std::string::npos) << run.error;
+    EXPECT_EQ(run.error.find("\xEF\xBF\xBD"), std::string::npos) << run.error;
+  }
+}
+
 TEST(TrainVerb, WhatCannotFitIsRefusedAndNothingIsWritten) {
   const TemporaryFolder folder;
   const auto data = folder.write("rows.jsonl", id_rows(8));

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "onset/base/error.h"
+#include "onset/base/strings.h"
 #include "onset/train/adapt.h"
 #include "onset/train/dpo.h"
 #include "onset/train/grpo.h"
@@ -13,6 +14,8 @@
 
 namespace onset {
 namespace {
+
+constexpr std::size_t shown_bytes = 200;  // of a row, in a message
 
 // The right answers of all rows, since a run should not end at one in its tenth hour.
 void check_answers(const TrainSettings& settings, const RunData& data) {
@@ -29,7 +32,7 @@ void check_answers(const TrainSettings& settings, const RunData& data) {
         static_cast<void>(rewards.score(std::span(&nothing, 1)));
       } catch (const Error& error) {
         throw input_error(str_cat(settings.data.train_file, ": ", error.what(), ", in the row ",
-                                  prompt.record.dump().substr(0, 200)),
+                                  whole_characters(prompt.record.dump(), shown_bytes)),
                           error.hint());
       }
     }
