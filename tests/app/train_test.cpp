@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "app/background.h"
+#include "app/browser.h"
 #include "app/program.h"
 #include "onset/base/error.h"
 #include "onset/base/file.h"
@@ -346,6 +347,35 @@ TEST(TrainVerb, PretrainsASmallModelAndWatchesIt) {
   ASSERT_EQ(scan.code, 0) << scan.error;
   EXPECT_NEAR(watched[2].at("layers").at(1).at("max_abs").get<double>(),
               scan.json().at("prompts").at(0).at("layers").at(1).at("max_abs").get<double>(), 1e-4);
+}
+
+TEST(TrainVerb, ThePageOfARunHasWholeStepsAndLayersAtItsAxes) {
+  if (testing::browser_path().empty()) GTEST_SKIP() << "no Chromium here: the page is not opened";
+  const TemporaryFolder folder;
+  const auto output = folder.path() / "run";
+  ASSERT_EQ(run_onset(pretrain_arguments(folder, output)).code, 0);
+  testing::Browser browser;
+  browser.open("file://" + (output / "report.html").string(), 1200, 900);
+  ASSERT_TRUE(browser.wait_for("document.documentElement.dataset.ready === 'true'"));
+  const auto ticks = [&](const std::string& figure, const std::string& axis) {
+    const OrderedJson texts =
+        browser.value("JSON.stringify(Array.from(document.querySelectorAll('#" + figure + " ." +
+                      axis + "tick text'), (tick) => tick.textContent))");
+    return OrderedJson::parse(texts.get<std::string>());
+  };
+  // Eight steps, two layers; the heat map's columns are at 0, 4 and 8.
+  const OrderedJson steps = OrderedJson::parse(R"(["0", "1", "2", "3", "4", "5", "6", "7", "8"])");
+  EXPECT_EQ(ticks("watch", "x"), steps);
+  EXPECT_EQ(ticks("watch", "y"), OrderedJson::parse(R"(["0", "1"])"));
+  EXPECT_EQ(ticks("curve-loss", "x"), steps);
+  // Of the gradient norm, logarithmic or not: each label is a number in full, above the one below.
+  const OrderedJson norms = ticks("curve-norm", "y");
+  ASSERT_GE(norms.size(), 2U);
+  for (std::size_t i = 1; i < norms.size(); ++i) {
+    EXPECT_LT(std::stod(norms[i - 1].get<std::string>()), std::stod(norms[i].get<std::string>()))
+        << norms;
+  }
+  EXPECT_TRUE(browser.errors().empty());
 }
 
 TEST(TrainVerb, LearnsFromRewardsOfItsOwnCompletions) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -172,6 +173,68 @@ std::string see_words(const std::string& name, const Points& points) {
                  number_text(points.steps.front()), ", ", last, ".");
 }
 
+// Of a group's series, what the caption tells: the first, what was held out, and DPO's margin.
+bool is_told(const std::string& name, bool is_first) {
+  return is_first || name.starts_with("eval_") || name == "rewards/margins";
+}
+
+// Of so many that the first and the last are among them.
+std::vector<std::size_t> spread_rows(std::size_t all) {
+  constexpr std::size_t most_rows = 200;
+  const std::size_t count = std::min(all, most_rows);
+  std::vector<std::size_t> rows;
+  for (std::size_t i = 0; i < count; ++i) {
+    rows.push_back(count == 1 ? 0 : i * (all - 1) / (count - 1));
+  }
+  return rows;
+}
+
+std::string rows_caption(const std::string& file, std::size_t shown, std::size_t all) {
+  return shown < all ? str_cat(file, ", ", shown, " of ", all, " lines") : file;
+}
+
+// The lines that have one of these metrics.
+Table numbers_table(const std::vector<MetricsLine>& lines, const std::vector<std::string>& names) {
+  std::vector<std::vector<std::string>> all;
+  for (const MetricsLine& line : lines) {
+    const std::map<std::string, double> values(line.metrics.begin(), line.metrics.end());
+    std::vector<std::string> row{str_cat(line.step)};
+    bool has_one = false;
+    for (const std::string& name : names) {
+      const auto found = values.find(name);
+      has_one |= found != values.end();
+      row.push_back(found == values.end() ? "" : number_text(found->second));
+    }
+    if (has_one) all.push_back(std::move(row));
+  }
+  const auto shown = spread_rows(all.size());
+  Table table{.caption = rows_caption("metrics.jsonl", shown.size(), all.size()),
+              .header = {"step"},
+              .numeric = std::vector<bool>(names.size() + 1, true),
+              .rows = {}};
+  table.header.insert(table.header.end(), names.begin(), names.end());
+  for (const std::size_t row : shown) table.rows.push_back(std::move(all[row]));
+  return table;
+}
+
+Table watch_table(const std::vector<WatchedStep>& watched) {
+  const std::size_t layers = watched.front().max_abs.size();
+  const auto shown = spread_rows(watched.size());
+  Table table{.caption = rows_caption("watch.jsonl, largest |x|", shown.size(), watched.size()),
+              .header = {"step", "ME layer"},
+              .numeric = std::vector<bool>(layers + 2, true),
+              .rows = {}};
+  for (std::size_t l = 0; l < layers; ++l) table.header.push_back(str_cat("layer ", l));
+  for (const std::size_t at : shown) {
+    const WatchedStep& step = watched[at];
+    std::vector<std::string> row{str_cat(step.step),
+                                 step.me_layer ? str_cat(*step.me_layer) : "none"};
+    for (const double value : step.max_abs) row.push_back(number_text(value));
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
 }  // namespace
 
 double mean_of_metric(const std::vector<MetricsLine>& lines, const std::string& name,
@@ -190,6 +253,7 @@ std::vector<Figure> curve_figures(const std::vector<MetricsLine>& lines) {
   std::vector<Figure> figures;
   for (const CurveGroup& group : groups()) {
     OrderedJson series = OrderedJson::array();
+    std::vector<std::string> drawn;
     std::string see;
     bool is_positive = true;
     for (const std::string& pattern : group.names) {
@@ -198,7 +262,10 @@ std::vector<Figure> curve_figures(const std::vector<MetricsLine>& lines) {
         const Points points = points_of(lines, name);
         const auto least = std::min_element(points.values.begin(), points.values.end());
         is_positive = is_positive && *least > 0;
-        if (see.empty()) see = see_words(name, points);
+        if (is_told(name, see.empty())) {
+          see += str_cat(see.empty() ? "" : " ", see_words(name, points));
+        }
+        drawn.push_back(name);
         series.push_back(series_json(name, points));
       }
     }
@@ -210,7 +277,8 @@ std::vector<Figure> curve_figures(const std::vector<MetricsLine>& lines) {
                        .alt = str_cat("Lines over the steps of the run. ", see),
                        .data = {{"axis", group.axis},
                                 {"logarithmic", group.logarithmic && is_positive},
-                                {"series", std::move(series)}}});
+                                {"series", std::move(series)}},
+                       .tables = {numbers_table(lines, drawn)}});
   }
   return figures;
 }
@@ -264,7 +332,8 @@ Figure watch_figure(const std::vector<WatchedStep>& watched) {
           .alt = "Heat map of the largest |x| by layer and step. " + see,
           .data = {{"steps", std::move(steps)},
                    {"max_abs", std::move(columns)},
-                   {"me_layer", std::move(me_layers)}}};
+                   {"me_layer", std::move(me_layers)}},
+          .tables = {watch_table(watched)}};
 }
 
 }  // namespace onset

@@ -6,10 +6,37 @@ const {colour, colourScale, isDark, small, number, plain, axis, layout} = tools;
 const tones = ["first", "second", "ffn", "median", "third", "accent"];
 const dashes = ["solid", "dot", "dash", "longdash", "dashdot"];
 const above = () => ({orientation: "h", x: 0, y: 1.04, yanchor: "bottom", bgcolor: "rgba(0,0,0,0)"});
-const stepAxis = () => axis("step", {rangemode: "tozero"});
+
+// Ticks of an axis that counts from `first` to `last`: whole numbers, a 1, 2 or 5 of a power of ten apart, none beyond.
+function wholeTicks(first, last, most) {
+  const least = Math.max(1, (last - first) / most);
+  const power = 10 ** Math.floor(Math.log10(least));
+  const apart = [1, 2, 5, 10].map((x) => x * power).find((x) => x >= least);
+  const tickvals = [];
+  for (let at = Math.ceil(first / apart) * apart; at <= last; at += apart) tickvals.push(at);
+  return {tickmode: "array", tickvals, ticktext: tickvals.map((x) => number(x))};
+}
+const stepTicks = (first, last) => wholeTicks(first, last, small() ? 5 : 10);
+const stepAxis = (steps) => axis("step", Object.assign({rangemode: "tozero"}, stepTicks(0, Math.max(1, ...steps))));
+
+// Ticks of a logarithmic axis: the powers of ten alone, or where the values hold less than two of them 1, 2 and 5 of each.
+// Nothing where they hold less than two of these either: such values do not need a logarithm.
+function logTicks(values) {
+  const positive = values.filter((x) => x > 0);
+  if (positive.length === 0) return null;
+  const low = Math.min(...positive);
+  const high = Math.max(...positive);
+  const powers = [];
+  for (let p = Math.floor(Math.log10(low)) - 1; p <= Math.ceil(Math.log10(high)) + 1; ++p) powers.push(10 ** p);
+  const enough = (ticks) => ticks.filter((x) => x >= low && x <= high).length >= 2;
+  const tickvals = [powers, powers.flatMap((x) => [x, 2 * x, 5 * x])].find(enough);
+  return tickvals === undefined ? null : {type: "log", tickmode: "array", tickvals, ticktext: tickvals.map((x) => number(x))};
+}
+const linear = () => ({exponentformat: "power"});
 
 function curves(data) {
-  const log = data.logarithmic;
+  const ticks = data.logarithmic ? logTicks(data.series.flatMap((one) => one.values)) : null;
+  const log = ticks !== null;
   const value = (x) => (x === null || (log && !(x > 0)) ? null : x);
   const traces = data.series.flatMap((one, i) => {
     const tone = colour(tones[i % tones.length]);
@@ -31,7 +58,8 @@ function curves(data) {
     height: small() ? 340 : 380,
     traces,
     layout: layout({
-      xaxis: stepAxis(), yaxis: axis(plain(data.axis), log ? {type: "log", exponentformat: "power"} : {exponentformat: "power"}),
+      xaxis: stepAxis(data.series.flatMap((one) => one.steps)),
+      yaxis: axis(plain(data.axis), ticks || linear()),
       showlegend: data.series.length > 1, legend: above(),
     }),
   };
@@ -64,7 +92,8 @@ function watchMap(data) {
       marker: {size: dots.length > (small() ? 20 : 60) ? 5 : 9, color: colour("paper"), line: {color: colour("ink"), width: 1.5}}, hoverinfo: "skip", showlegend: dots.length > 0,
     }],
     layout: layout({
-      xaxis: axis("step", {showgrid: false, range: [first - half, last + half]}), yaxis: axis("layer", {showgrid: false, range: [-0.5, layers.length - 0.5], dtick: layers.length > 16 ? 5 : 1}), legend: above(),
+      xaxis: axis("step", Object.assign({showgrid: false, range: [first - half, last + half]}, stepTicks(first, last))),
+      yaxis: axis("layer", Object.assign({showgrid: false, range: [-0.5, layers.length - 0.5]}, wholeTicks(0, layers.length - 1, 12))), legend: above(),
     }),
   };
 }
@@ -80,7 +109,7 @@ function watchLines(data) {
       line: {color: tone(l), width: 2}, marker: {color: tone(l)}, hovertemplate: `layer ${l}, step %{x}: %{y:.5~g}<extra></extra>`,
       showlegend: layers.length <= 8 || l === 0 || l === layers.length - 1,
     })),
-    layout: layout({xaxis: stepAxis(), yaxis: axis("largest |x|", {type: "log", exponentformat: "power", dtick: 1}), showlegend: true, legend: above()}),
+    layout: layout({xaxis: stepAxis(data.steps), yaxis: axis("largest |x|", logTicks(data.max_abs.flat()) || linear()), showlegend: true, legend: above()}),
   };
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "onset/base/error.h"
@@ -12,6 +13,7 @@
 #include "onset/base/strings.h"
 #include "onset/report/html.h"
 #include "onset/report/training_figures.h"
+#include "onset/report/training_words.h"
 
 namespace onset {
 namespace {
@@ -36,47 +38,78 @@ WatchedStep watched_step(const Json& line, const std::string& where) {
   return watched;
 }
 
-// The value at the end, and where it came from.
-void add_highlight(const std::vector<MetricsLine>& lines, const std::string& metric,
-                   const std::string& name, std::vector<Fact>& highlights) {
+// What a metric came to: the mean over the last tenth of its lines, and over the first.
+struct Course {
+  double first = std::numeric_limits<double>::quiet_NaN();
+  double last = std::numeric_limits<double>::quiet_NaN();
+};
+
+Course course_of(const std::vector<MetricsLine>& lines, const std::string& metric) {
   const std::size_t count = lines.size();
   const std::size_t part = std::max<std::size_t>(1, count / 10);
-  const double last = mean_of_metric(lines, metric, count - part, count);
-  const double first = mean_of_metric(lines, metric, 0, part);
-  if (std::isnan(last)) return;
-  highlights.push_back(
-      {.name = name,
-       .value = number_text(last),
-       .remark = std::isnan(first) || count < 2 ? "" : str_cat("from ", number_text(first))});
+  return {.first = count > 1 ? mean_of_metric(lines, metric, 0, part)
+                             : std::numeric_limits<double>::quiet_NaN(),
+          .last = mean_of_metric(lines, metric, count - part, count)};
 }
 
+struct Point {
+  std::int64_t step = 0;
+  double value = 0;
+};
+
 // The last value of a metric that few lines have.
-void add_last(const std::vector<MetricsLine>& lines, const std::string& metric,
-              const std::string& name, std::vector<Fact>& highlights) {
-  const MetricsLine* last = nullptr;
-  double found = 0;
+std::optional<Point> last_of(const std::vector<MetricsLine>& lines, const std::string& metric) {
+  std::optional<Point> last;
   for (const MetricsLine& line : lines) {
     for (const auto& [known, value] : line.metrics) {
-      if (known != metric) continue;
-      last = &line;
-      found = value;
+      if (known == metric) last = {.step = line.step, .value = value};
     }
   }
-  if (last == nullptr) return;
+  return last;
+}
+
+// The lines of updates, which all have a loss; without those of evaluations.
+std::vector<MetricsLine> update_lines(const std::vector<MetricsLine>& lines) {
+  std::vector<MetricsLine> updates;
+  for (const MetricsLine& line : lines) {
+    const bool evaluates =
+        std::all_of(line.metrics.begin(), line.metrics.end(),
+                    [](const Metric& metric) { return metric.first.starts_with("eval_"); });
+    if (!evaluates) updates.push_back(line);
+  }
+  return updates;
+}
+
+// "from 0.5; held out 0.8".
+void add_highlight(const TrainingPageInput& input, const std::vector<MetricsLine>& updates,
+                   const std::string& metric, const std::string& name,
+                   std::vector<Fact>& highlights) {
+  const Course course = course_of(updates, metric);
+  if (std::isnan(course.last)) return;
+  std::vector<std::string> remarks;
+  if (!std::isnan(course.first)) remarks.push_back("from " + number_text(course.first));
+  const auto held_out = metric == "loss" ? std::nullopt : last_of(input.lines, "eval_" + metric);
+  if (held_out) remarks.push_back("held out " + number_text(held_out->value));
   highlights.push_back(
-      {.name = name, .value = number_text(found), .remark = str_cat("at step ", last->step)});
+      {.name = name, .value = number_text(course.last), .remark = join(remarks, "; ")});
 }
 
 std::vector<Fact> highlights_of(const TrainingPageInput& input) {
+  const std::vector<MetricsLine> updates = update_lines(input.lines);
   std::vector<Fact> highlights;
   highlights.push_back({.name = "steps",
                         .value = number_text(static_cast<double>(input.lines.back().step)),
                         .remark = ""});
-  add_highlight(input.lines, "loss", "loss", highlights);
-  add_last(input.lines, "eval_loss", "evaluation loss", highlights);
-  add_highlight(input.lines, "reward", "reward", highlights);
-  add_highlight(input.lines, "rewards/accuracies", "chosen over rejected", highlights);
-  add_highlight(input.lines, "mean_token_accuracy", "token accuracy", highlights);
+  add_highlight(input, updates, "loss", "train loss", highlights);
+  if (const auto held_out = last_of(input.lines, "eval_loss")) {
+    highlights.push_back({.name = "held-out loss",
+                          .value = number_text(held_out->value),
+                          .remark = str_cat("at step ", held_out->step)});
+  }
+  add_highlight(input, updates, "reward", "reward", highlights);
+  add_highlight(input, updates, "rewards/accuracies", "accuracy", highlights);
+  add_highlight(input, updates, "rewards/margins", "margin", highlights);
+  add_highlight(input, updates, "mean_token_accuracy", "token accuracy", highlights);
   if (!input.watched.empty()) {
     const auto& last = input.watched.back();
     highlights.push_back({.name = "ME layer",
@@ -86,47 +119,25 @@ std::vector<Fact> highlights_of(const TrainingPageInput& input) {
   return highlights;
 }
 
-std::string lead_of(const TrainingPageInput& input) {
-  std::string text =
-      str_cat(input.lines.size(), " lines of numbers, to step ", input.lines.back().step, ".");
-  const std::size_t part = std::max<std::size_t>(1, input.lines.size() / 10);
-  const double first = mean_of_metric(input.lines, "loss", 0, part);
-  const double last =
-      mean_of_metric(input.lines, "loss", input.lines.size() - part, input.lines.size());
-  if (input.lines.size() > 1 && std::isfinite(first) && std::isfinite(last)) {
-    text += str_cat(" The loss is ", number_text(first), " in the first tenth of them and ",
-                    number_text(last), " in the last.");
-  }
-  return text;
-}
-
-Table numbers_table(const std::vector<MetricsLine>& lines) {
-  constexpr std::size_t most_rows = 200;
-  std::vector<std::string> names;
-  for (const MetricsLine& line : lines) {
-    for (const auto& [name, value] : line.metrics) {
-      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+std::vector<std::string> lead_of(const TrainingPageInput& input) {
+  std::vector<std::string> lead;
+  if (input.run) lead.push_back(run_sentences(*input.run));
+  const Course loss = course_of(update_lines(input.lines), "loss");
+  std::string text;
+  if (std::isfinite(loss.last)) {
+    text = std::isfinite(loss.first)
+               ? str_cat("The loss is ", number_text(loss.first), " over the first tenth of ",
+                         input.lines.back().step, " steps and ", number_text(loss.last),
+                         " over the last")
+               : str_cat("The loss is ", number_text(loss.last));
+    if (const auto held_out = last_of(input.lines, "eval_loss")) {
+      text += str_cat("; on held-out data it is ", number_text(held_out->value), " at step ",
+                      held_out->step);
     }
+    text += ". ";
   }
-  Table table{.caption = lines.size() > most_rows ? str_cat("metrics.jsonl, ", most_rows,
-                                                            " of its ", lines.size(), " lines")
-                                                  : "metrics.jsonl",
-              .header = {"step"},
-              .numeric = {true},
-              .rows = {}};
-  table.header.insert(table.header.end(), names.begin(), names.end());
-  table.numeric.resize(table.header.size(), true);
-  const std::size_t count = std::min(lines.size(), most_rows);
-  for (std::size_t i = 0; i < count; ++i) {
-    const MetricsLine& line = lines[count == 1 ? 0 : i * (lines.size() - 1) / (count - 1)];
-    std::map<std::string, double> values(line.metrics.begin(), line.metrics.end());
-    std::vector<std::string> row = {str_cat(line.step)};
-    for (const std::string& name : names) {
-      row.push_back(values.contains(name) ? number_text(values.at(name)) : "");
-    }
-    table.rows.push_back(std::move(row));
-  }
-  return table;
+  lead.push_back(text + str_cat("The run's folder is ", input.name, "."));
+  return lead;
 }
 
 }  // namespace
@@ -160,16 +171,13 @@ std::vector<WatchedStep> read_watch(const std::filesystem::path& path) {
 
 Page training_page(const TrainingPageInput& input) {
   require_input(!input.lines.empty(), input.name, ": metrics.jsonl holds no numbers yet");
-  Page page{.kind = "onset train",
-            .heading = input.name,
-            .lead = {lead_of(input)},
+  Page page{.kind = input.run ? str_cat("onset train ", name_of(input.run->method)) : "onset train",
+            .heading = input.run ? run_heading(*input.run) : input.name,
+            .lead = lead_of(input),
             .highlights = highlights_of(input),
             .sections = {},
             .shared = OrderedJson::object()};
   Section curves{.id = "curves", .title = "Curves", .figures = curve_figures(input.lines)};
-  if (!curves.figures.empty()) {
-    curves.figures.front().tables.push_back(numbers_table(input.lines));
-  }
   if (!input.watched.empty()) {
     page.sections.push_back({.id = "emergence",
                              .title = "Massive activations over the run",
@@ -192,7 +200,10 @@ std::string training_report(const std::filesystem::path& run) {
   const auto name = folder.has_filename() ? folder.filename() : folder.parent_path().filename();
   TrainingPageInput input{
       .name = valid_utf8(name.string()), .lines = read_metrics(run), .watched = read_watch(run)};
-  if (std::filesystem::exists(settings)) input.settings = read_file(settings, most_bytes);
+  if (std::filesystem::exists(settings)) {
+    input.settings = read_file(settings, most_bytes);
+    input.run = written_settings(input.settings);
+  }
   return render_page(training_page(input));
 }
 

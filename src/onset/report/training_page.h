@@ -10,6 +10,7 @@
 
 #include "onset/report/page.h"
 #include "onset/train/metrics.h"
+#include "onset/train/settings.h"
 
 namespace onset {
 
@@ -27,11 +28,12 @@ struct WatchedStep {
 [[nodiscard]] std::vector<WatchedStep> read_watch(const std::filesystem::path& path);
 
 struct TrainingPageInput {
-  std::string name;                // of the run, for the heading
+  std::string name;                // of the run's folder
   std::vector<MetricsLine> lines;  // by step
   std::vector<WatchedStep> watched = {};
-  std::vector<Fact> facts = {};  // about the run, for the last section
-  std::string settings = {};     // settings.toml, shown as it is
+  std::vector<Fact> facts = {};           // about the run, for the last section
+  std::string settings = {};              // settings.toml, shown as it is
+  std::optional<TrainSettings> run = {};  // the same, for the heading and the first words
 };
 
 // Throws an input error where there are no numbers.
