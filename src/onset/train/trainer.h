@@ -65,8 +65,8 @@ class Trainer {
   Trainer(Policy& policy, Objective& objective, const Ranks& ranks, TrainerOptions options,
           TrainerCalls calls);
 
-  // Goes on from a checkpoint of this run. Input errors as train_state.h says; then nothing
-  // changed.
+  // Goes on from a checkpoint of this run, whose files check_checkpoint() looks at. Input errors as
+  // train_state.h says; then nothing changed.
   void resume(const std::filesystem::path& checkpoint);
   // The weights of a checkpoint of this run alone, to be written elsewhere.
   void take_weights(const std::filesystem::path& checkpoint);
