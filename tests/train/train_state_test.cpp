@@ -183,6 +183,13 @@ TEST(TrainState, AnEditedStepIsNoticed) {
   const std::string message = error_of([&] { return read_train_state(checkpoint); });
   EXPECT_NE(message.find("trainer_state.json: is not what was saved"), std::string::npos)
       << message;
+  write_file_atomically(file, json.dump().substr(0, 100));
+  save(output.path(), state_at(7), optimizer);
+  const std::string torn = error_of([&] { check_checkpoint(checkpoint); });
+  EXPECT_NE(torn.find("trainer_state.json"), std::string::npos) << torn;
+  EXPECT_NE(torn.find("--resume-from-checkpoint " + (output.path() / "checkpoint-7").string()),
+            std::string::npos)
+      << torn;
 }
 
 TEST(TrainState, ACheckpointThatWasSavedWithoutHashesStillServes) {

@@ -128,10 +128,18 @@ void check_tensor(const TensorInfo& info, const at::Tensor& tensor, const std::s
                 " here");
 }
 
+OrderedJson parsed_state(const std::filesystem::path& checkpoint, const std::string& where) {
+  const std::string text = read_file(where);
+  try {
+    return parse_ordered_json(text, where);
+  } catch (const Error& error) {
+    throw input_error(error.what(), earlier_checkpoint_hint(checkpoint));
+  }
+}
+
 OrderedJson read_state_json(const std::filesystem::path& checkpoint) {
-  const auto path = checkpoint / state_file;
-  const std::string where = path.string();
-  OrderedJson json = parse_ordered_json(read_file(path), where);
+  const std::string where = (checkpoint / state_file).string();
+  OrderedJson json = parsed_state(checkpoint, where);
   require_input(json.is_object() && json.value("format", OrderedJson()) == state_format, where,
                 ": is not the state of an onset run");
   require_input(json.value("version", OrderedJson()) == state_version, where, ": has version ",
