@@ -66,8 +66,9 @@ int run(const std::vector<std::string>& arguments) {
     config.alpha = 32;
     config.all_linear = true;
     adapter.emplace(decoder, config, new_lora(decoder, config, 1), /*trains=*/true);
+    if (decoder.compute() == Compute::bf16) decoder.release_pages();
   } else {
-    parameters.emplace(decoder);
+    parameters.emplace(decoder, /*converted=*/false);
   }
   const auto refresh = [&] {
     if (parameters) parameters->refresh();

@@ -57,6 +57,17 @@ TEST_P(ProductGradients, OfTheInputIsDyTimesTheWeight) {
   }
 }
 
+// The input may have been rounded before: the products round it to the same.
+TEST_P(ProductGradients, OfTheWeightTakeARoundedInput) {
+  for (const Sizes& s : sizes()) {
+    const at::Tensor dy = normal(s.n, s.out, 5);
+    const at::Tensor x = normal(s.n, s.in, 6).to(at::kBFloat16);
+    const at::Tensor found = weight_gradient(dy, x, GetParam());
+    EXPECT_EQ(found.scalar_type(), at::kFloat);
+    expect_product(found, exact(dy, GetParam()).t(), x.to(at::kDouble));
+  }
+}
+
 TEST_P(ProductGradients, OneWeightServesSeveral) {
   const at::Tensor weight = normal(40, 24, 3);
   const InputGradients gradients(stored_view(weight), GetParam());

@@ -81,5 +81,16 @@ TEST(StoredMatrixProducts, OfBfloat16RoundBothSides) {
   }
 }
 
+TEST(StoredMatrixProducts, OfBfloat16RoundAWeightPanelByPanel) {
+  const c10::InferenceMode inference;
+  const Q8Weight weight;
+  if (!rounds_by_panels(weight.stored())) GTEST_SKIP() << "not on this CPU";
+  for (const std::int64_t n : {0, 1, 5, 16, 49, 200}) {
+    const at::Tensor x = at::randn({n, columns});
+    expect_product(multiply_bf16(x, weight.stored()), x, weight,
+                   [](float value) { return static_cast<double>(rounded(value)); });
+  }
+}
+
 }  // namespace
 }  // namespace onset::testing

@@ -35,6 +35,23 @@ TEST(GatedGradients, EqualAutogradOfTheDefinition) {
   EXPECT_LT(largest_difference(found.up, u.grad()), 1e-4);  // of numbers up to 100
 }
 
+// What a backward pass kept: gate and up rounded, nothing else.
+TEST(GatedGradients, OfRoundedNumbersEqualAutogradOfTheRounded) {
+  const at::Tensor gate = normal(37, 41, 30.0, 1).to(at::kBFloat16);
+  const at::Tensor up = normal(37, 41, 1.0, 2).to(at::kBFloat16);
+  const at::Tensor dy = normal(37, 41, 1.0, 3);
+  const at::Tensor g = gate.to(at::kDouble).requires_grad_(true);
+  const at::Tensor u = up.to(at::kDouble).requires_grad_(true);
+  const at::Tensor product = at::silu(g).mul(u);
+  product.backward(dy.to(at::kDouble));
+  const GatedGradients found = silu_gated_gradients(dy, gate, up);
+  EXPECT_LT(largest_difference(found.gate, g.grad()), 1e-5);
+  EXPECT_LT(largest_difference(found.up, u.grad()), 1e-4);  // of numbers up to 100
+  const at::Tensor again = fused_silu_gated(gate, up);
+  EXPECT_EQ(again.scalar_type(), at::kFloat);
+  EXPECT_LT(largest_difference(again, product.detach()), 1e-4);
+}
+
 TEST(NormGradientsOf, RowsEqualAutogradOfTheDefinition) {
   for (const std::int64_t width : {1, 7, 16, 45}) {
     const at::Tensor x = normal(130, width, 3.0, 6);

@@ -93,6 +93,83 @@ INSTANTIATE_TEST_SUITE_P(Models, Gradients, ::testing::ValuesIn(on_all_devices<C
                                   suffix_of(instance.param.device);
                          });
 
+// Gradients in bf16 of all parameters, by name.
+std::map<std::string, at::Tensor> rounded_gradients(const char* name, bool converted,
+                                                    bool recompute) {
+  const std::filesystem::path folder = onset::testing::data(std::string("models/") + name);
+  const ReferenceTensors reference(folder / "reference.safetensors");
+  Model model = Model::open(folder, {.compute = Compute::bf16, .residency = Residency::resident});
+  Decoder& decoder = model.decoder_to_change();
+  const Parameters parameters(decoder, converted);
+  decoder.recompute_blocks(recompute);
+  loss_of(decoder, reference.ids("input_ids.b")).backward();
+  std::map<std::string, at::Tensor> found;
+  for (const Parameter& parameter : parameters.all()) {
+    if (parameter.value.grad().defined()) found[parameter.name] = parameter.value.grad();
+  }
+  return found;
+}
+
+class RoundedGradients : public ::testing::TestWithParam<const char*> {};
+
+// Rounding every input of a product to 8 bits leaves the size of a gradient, and its direction.
+TEST_P(RoundedGradients, AreNearTheReference) {
+  const ReferenceTensors reference(onset::testing::data(std::string("models/") + GetParam()) /
+                                   "reference.safetensors");
+  int compared = 0;
+  for (const auto& [name, gradient] : rounded_gradients(GetParam(), false, false)) {
+    if (!reference.has("gradnorm." + name)) continue;
+    const double size = reference.get("gradnorm." + name).item<double>();
+    EXPECT_NEAR(gradient.norm().item<double>(), size, 0.05 * size + 1e-6) << name;
+    ++compared;
+    if (!reference.has("grad." + name)) continue;
+    const at::Tensor expected = reference.get("grad." + name).view_as(gradient);
+    EXPECT_LT((gradient - expected).norm().item<double>(), 0.05 * size) << name;
+  }
+  EXPECT_GT(compared, 10);
+}
+
+// A weight that is rounded in each product, and a block that is computed again, change no bit.
+TEST_P(RoundedGradients, DoNotDependOnWhatIsKept) {
+  const auto kept = rounded_gradients(GetParam(), true, false);
+  for (const bool recompute : {false, true}) {
+    const auto found = rounded_gradients(GetParam(), false, recompute);
+    ASSERT_EQ(found.size(), kept.size());
+    for (const auto& [name, gradient] : found) {
+      EXPECT_TRUE(same_products(gradient, kept.at(name))) << name << " " << recompute;
+    }
+  }
+}
+
+// Of dense models: an expert's few rows are multiplied otherwise where a converted weight is kept.
+INSTANTIATE_TEST_SUITE_P(Models, RoundedGradients,
+                         ::testing::Values("llama", "mistral", "qwen2", "qwen3"),
+                         [](const auto& instance) { return std::string(instance.param); });
+
+// A product that an intervention changed is not what gate and up give again.
+TEST(EditedProduct, HasItsOwnGradients) {
+  const auto gradient_of = [](Compute compute) {
+    const std::filesystem::path folder = onset::testing::data("models/llama");
+    Model model = Model::open(folder, {.compute = compute, .residency = Residency::resident});
+    Decoder& decoder = model.decoder_to_change();
+    const Parameters parameters(decoder);
+    Hooks hooks(model.config().layer_count());
+    hooks.intervene(
+        SiteSet::parse("layers.*.ffn_product", model.config()),
+        [](const SiteContext&, const at::Tensor& product) { return product.mul(0.5).add(0.1); });
+    loss_of(decoder, {1, 17, 42, 99, 5, 63}, &hooks).backward();
+    at::Tensor down;
+    for (const Parameter& parameter : parameters.all()) {
+      if (parameter.name == "model.layers.0.mlp.down_proj.weight") down = parameter.value.grad();
+    }
+    return down;
+  };
+  // float64 goes by libtorch's own operations.
+  const at::Tensor expected = gradient_of(Compute::f64);
+  const at::Tensor found = gradient_of(Compute::f32);
+  EXPECT_LT((found - expected).norm().item<double>(), 1e-5 * expected.norm().item<double>());
+}
+
 class DoubleGradients : public ::testing::TestWithParam<OnDevice<const char*>> {};
 
 // In float64, along random directions of each tensor.

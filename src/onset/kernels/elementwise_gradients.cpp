@@ -41,6 +41,13 @@ void norm_row_gradient(std::span<const float> dy, std::span<const float> x,
   }
 }
 
+vectors::RoundedArrays rounded_arrays(const at::Tensor& gate, const at::Tensor& up) {
+  const auto bits = [](const at::Tensor& t) {
+    return reinterpret_cast<const std::uint16_t*>(t.const_data_ptr<at::BFloat16>());
+  };
+  return {.gate = bits(gate), .up = bits(up)};
+}
+
 float sigmoid(float x) { return 1.0F / (1.0F + std::exp(-x)); }
 
 }  // namespace
@@ -87,22 +94,41 @@ NormGradients rms_norm_gradients(const at::Tensor& dy, const at::Tensor& x, cons
 }
 
 at::Tensor fused_silu_gated(const at::Tensor& gate, const at::Tensor& up) {
-  return at::silu(gate).mul_(up);
+  if (gate.scalar_type() == at::kFloat) return at::silu(gate).mul_(up);
+  if (!has_tiles(TileType::f32)) return at::silu(gate.to(at::kFloat)).mul_(up);
+  at::Tensor product = at::empty_like(gate, at::kFloat);
+  float* to = product.mutable_data_ptr<float>();
+  at::parallel_for(0, gate.numel(), grain,
+                   [&, arrays = rounded_arrays(gate, up)](std::int64_t begin, std::int64_t end) {
+                     vectors::silu_gated(arrays, to, begin, end);
+                   });
+  return product;
 }
 
 GatedGradients silu_gated_gradients(const at::Tensor& dy, const at::Tensor& gate,
                                     const at::Tensor& up) {
-  GatedGradients result{.gate = at::empty_like(gate), .up = at::empty_like(up)};
+  const bool rounded = gate.scalar_type() == at::kBFloat16;
+  if (rounded && !has_tiles(TileType::f32)) {
+    return silu_gated_gradients(dy, gate.to(at::kFloat), up.to(at::kFloat));
+  }
+  GatedGradients result{.gate = at::empty_like(dy), .up = at::empty_like(dy)};
   const float* dy_data = dy.const_data_ptr<float>();
-  const float* gate_data = gate.const_data_ptr<float>();
-  const float* up_data = up.const_data_ptr<float>();
   float* dgate = result.gate.mutable_data_ptr<float>();
   float* dup = result.up.mutable_data_ptr<float>();
+  const vectors::GatedGradientArrays gradients{.dy = dy_data, .dgate = dgate, .dup = dup};
+  if (rounded) {
+    at::parallel_for(0, dy.numel(), grain,
+                     [&, arrays = rounded_arrays(gate, up)](std::int64_t begin, std::int64_t end) {
+                       vectors::silu_gated_gradients(arrays, gradients, begin, end);
+                     });
+    return result;
+  }
+  const float* gate_data = gate.const_data_ptr<float>();
+  const float* up_data = up.const_data_ptr<float>();
   if (has_tiles(TileType::f32)) {
-    const vectors::GatedArrays arrays{
-        .dy = dy_data, .gate = gate_data, .up = up_data, .dgate = dgate, .dup = dup};
-    at::parallel_for(0, gate.numel(), grain, [&](std::int64_t begin, std::int64_t end) {
-      vectors::silu_gated_gradients(arrays, begin, end);
+    const vectors::GatedArrays<float> arrays{.gate = gate_data, .up = up_data};
+    at::parallel_for(0, dy.numel(), grain, [&](std::int64_t begin, std::int64_t end) {
+      vectors::silu_gated_gradients(arrays, gradients, begin, end);
     });
     return result;
   }

@@ -16,7 +16,8 @@ struct NormGradients {
 [[nodiscard]] NormGradients rms_norm_gradients(const at::Tensor& dy, const at::Tensor& x,
                                                const at::Tensor& gain, double eps);
 
-// silu(gate) * up, and its gradients by gate and up.
+// silu(gate) * up in float32, and its gradients by gate and up. Both are float32, or (what a
+// backward pass kept) both bfloat16.
 [[nodiscard]] at::Tensor fused_silu_gated(const at::Tensor& gate, const at::Tensor& up);
 struct GatedGradients {
   at::Tensor gate;

@@ -195,7 +195,7 @@ at::Tensor input_gradient(const at::Tensor& dy, const StoredMatrix& weight, Prod
 
 at::Tensor weight_gradient(const at::Tensor& dy, const at::Tensor& x, ProductType type) {
   if (has_tiles(type)) {
-    at::Tensor out = at::empty({dy.size(1), x.size(1)}, x.options());
+    at::Tensor out = at::empty({dy.size(1), x.size(1)}, dy.options());
     weight_gradient_by_tiles(dy.contiguous(), x.contiguous(), tile_type(type), out, /*add=*/false);
     return out;
   }

@@ -40,7 +40,7 @@ class InputGradients {
 // dx = dy W, [N, in] float32, and what `share` adds.
 [[nodiscard]] at::Tensor input_gradient(const at::Tensor& dy, const StoredMatrix& weight,
                                         ProductType type, const LowRankShare& share = {});
-// dW = dy^T x, [out, in] float32.
+// dW = dy^T x, [out, in] float32. For bf16 x may be bfloat16 already.
 [[nodiscard]] at::Tensor weight_gradient(const at::Tensor& dy, const at::Tensor& x,
                                          ProductType type);
 // The same added to `sum` [out, in], contiguous.

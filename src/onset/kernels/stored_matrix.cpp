@@ -123,6 +123,31 @@ at::Tensor multiply_few_rows(const at::Tensor& x, const StoredMatrix& weight, Fe
   return out;
 }
 
+// x contiguous; each panel of the weight is rounded to bfloat16 before it is multiplied.
+at::Tensor multiply_rounded(const at::Tensor& x, const StoredMatrix& weight,
+                            const LowRankAddend& addend) {
+  at::Tensor out = at::empty({x.size(0), weight.rows}, x.options());
+  if (x.size(0) == 0) return out;
+  const TileRows packed = packed_rows(TileType::bf16, x);
+  const PackedAddend more(addend);
+  float* to = out.mutable_data_ptr<float>();
+  for_each_float_panel(weight, [&](const float* rows, std::int64_t first, std::int64_t count) {
+    thread_local std::vector<float> rounded;
+    rounded.resize(static_cast<std::size_t>(count * packed.words()));
+    take_for_tiles(
+        TileType::bf16,
+        {.values = rows, .stride = weight.columns, .rows = count, .columns = weight.columns},
+        packed.words(), rounded.data());
+    multiply_tiles(packed,
+                   {.rows = rounded.data(),
+                    .count = count,
+                    .next = bytes_behind(weight, first + count, count),
+                    .more = more.from(first)},
+                   to + first, weight.rows);
+  });
+  return out;
+}
+
 at::Tensor aligned_view(const StoredMatrix& weight, at::ScalarType type) {
   const auto address = reinterpret_cast<std::uintptr_t>(weight.bytes.data());
   if (address % c10::elementSize(type) != 0) return {};
@@ -225,13 +250,19 @@ bool multiplies_bf16_as_stored(std::int64_t rows, const StoredMatrix& weight) {
          multiplies_bf16_by_tiles() && multiplies_few_rows(rows, weight, FewRowsType::bf16);
 }
 
-at::Tensor multiply_bf16(const at::Tensor& x, const StoredMatrix& weight) {
+bool rounds_by_panels(const StoredMatrix& weight) {
+  return weight.columns % 2 == 0 && weight.dtype != DType::bf16 && multiplies_bf16_by_tiles();
+}
+
+at::Tensor multiply_bf16(const at::Tensor& x, const StoredMatrix& weight,
+                         const LowRankAddend& addend) {
   const at::Tensor input = x.contiguous();
+  if (!multiplies_bf16_as_stored(x.size(0), weight)) return multiply_rounded(input, weight, addend);
   at::Tensor rounded = at::empty_like(input);
   const float* from = input.const_data_ptr<float>();
   std::transform(from, from + input.numel(), rounded.mutable_data_ptr<float>(),
                  [](float value) { return static_cast<float>(at::BFloat16(value)); });
-  return multiply_few_rows(rounded, weight, FewRowsType::bf16);
+  return added_to(multiply_few_rows(rounded, weight, FewRowsType::bf16), addend);
 }
 
 at::Tensor expand(const StoredMatrix& weight, at::ScalarType type) {

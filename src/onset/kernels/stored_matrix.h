@@ -61,9 +61,13 @@ struct LowRankAddend {
                                        const LowRankAddend& addend = {});
 
 // The same from the weight as it is stored, each of its values rounded to bfloat16 where it is
-// decoded; for so few rows of x that this is faster than reading a converted weight.
+// decoded. Only where one of these holds: there are so few rows of x that this is faster than
+// reading a converted weight; or the weight can be rounded panel by panel, which spares a converted
+// one and costs little where there are many rows. (A weight stored as bfloat16 needs neither.)
 [[nodiscard]] bool multiplies_bf16_as_stored(std::int64_t rows, const StoredMatrix& weight);
-[[nodiscard]] at::Tensor multiply_bf16(const at::Tensor& x, const StoredMatrix& weight);
+[[nodiscard]] bool rounds_by_panels(const StoredMatrix& weight);
+[[nodiscard]] at::Tensor multiply_bf16(const at::Tensor& x, const StoredMatrix& weight,
+                                       const LowRankAddend& addend = {});
 
 // All of it as a tensor [rows, columns] of kFloat, kDouble or kBFloat16 (each value converted to
 // float32 first). A copy, converted on all threads.

@@ -16,17 +16,28 @@ struct SoftRow {
 [[nodiscard]] SoftRow soften_row(float* row, std::int64_t count);
 void scale_row(float* row, std::int64_t count, float factor);
 
-// Of silu(gate) * up, whose gradient is dy: silu'(g) = s (1 + g (1 - s)) with s = sigmoid(g).
+// The numbers of silu(gate) * up: float, or the bits of bfloat16.
+template <typename Number>
 struct GatedArrays {
+  const Number* gate = nullptr;
+  const Number* up = nullptr;
+};
+using RoundedArrays = GatedArrays<std::uint16_t>;
+
+// Its gradients by both, with dy its own.
+struct GatedGradientArrays {
   const float* dy = nullptr;
-  const float* gate = nullptr;
-  const float* up = nullptr;
   float* dgate = nullptr;
   float* dup = nullptr;
 };
 
 // Of the elements [begin, end).
-void silu_gated_gradients(const GatedArrays& arrays, std::int64_t begin, std::int64_t end);
+void silu_gated(const RoundedArrays& arrays, float* product, std::int64_t begin, std::int64_t end);
+// By silu'(g) = s (1 + g (1 - s)) with s = sigmoid(g).
+void silu_gated_gradients(const GatedArrays<float>& arrays, const GatedGradientArrays& gradients,
+                          std::int64_t begin, std::int64_t end);
+void silu_gated_gradients(const RoundedArrays& arrays, const GatedGradientArrays& gradients,
+                          std::int64_t begin, std::int64_t end);
 
 // A row of RMSNorm's backward pass, of `width` numbers; gain_sums, where there are any, are added
 // to.

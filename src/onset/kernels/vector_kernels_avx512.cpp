@@ -30,6 +30,38 @@ inline __m512d doubles(const float* row, std::int64_t at, std::int64_t count) {
   return _mm512_cvtps_pd(_mm256_maskz_loadu_ps(some, row + at));
 }
 
+inline __m512 numbers(const float* from, __mmask16 some) {
+  return _mm512_maskz_loadu_ps(some, from);
+}
+inline __m512 numbers(const std::uint16_t* from, __mmask16 some) {
+  return _mm512_castsi512_ps(
+      _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(some, from)), 16));
+}
+
+inline __m512 sigmoid_of(__m512 g) {
+  // By exp(-|g|), which cannot overflow: 1 / (1 + e) or e / (1 + e).
+  const __m512 one = _mm512_set1_ps(1.0F);
+  const __m512 e = exp_of(_mm512_sub_ps(_mm512_setzero_ps(), _mm512_abs_ps(g)));
+  const __mmask16 negative = _mm512_cmp_ps_mask(g, _mm512_setzero_ps(), _CMP_LT_OQ);
+  return _mm512_div_ps(_mm512_mask_mov_ps(one, negative, e), _mm512_add_ps(one, e));
+}
+
+template <typename Number>
+void gradients_of(const GatedArrays<Number>& arrays, const GatedGradientArrays& gradients,
+                  std::int64_t begin, std::int64_t end) {
+  const __m512 one = _mm512_set1_ps(1.0F);
+  for (std::int64_t i = begin; i < end; i += vector_lanes) {
+    const __mmask16 some = first_lanes(end - i);
+    const __m512 g = numbers(arrays.gate + i, some);
+    const __m512 up = numbers(arrays.up + i, some);
+    const __m512 s = sigmoid_of(g);
+    const __m512 slope = _mm512_fmadd_ps(g, _mm512_sub_ps(one, s), one);  // 1 + g (1 - s)
+    const __m512 dy_s = _mm512_mul_ps(_mm512_maskz_loadu_ps(some, gradients.dy + i), s);
+    _mm512_mask_storeu_ps(gradients.dup + i, some, _mm512_mul_ps(dy_s, g));
+    _mm512_mask_storeu_ps(gradients.dgate + i, some, _mm512_mul_ps(_mm512_mul_ps(dy_s, up), slope));
+  }
+}
+
 }  // namespace
 
 SoftRow soften_row(float* row, std::int64_t count) {
@@ -60,22 +92,23 @@ void scale_row(float* row, std::int64_t count, float factor) {
   }
 }
 
-void silu_gated_gradients(const GatedArrays& arrays, std::int64_t begin, std::int64_t end) {
-  const __m512 one = _mm512_set1_ps(1.0F);
+void silu_gated(const RoundedArrays& arrays, float* product, std::int64_t begin, std::int64_t end) {
   for (std::int64_t i = begin; i < end; i += vector_lanes) {
     const __mmask16 some = first_lanes(end - i);
-    const __m512 g = _mm512_maskz_loadu_ps(some, arrays.gate + i);
-    const __m512 dy = _mm512_maskz_loadu_ps(some, arrays.dy + i);
-    const __m512 up = _mm512_maskz_loadu_ps(some, arrays.up + i);
-    // By exp(-|g|), which cannot overflow: 1 / (1 + e) or e / (1 + e).
-    const __m512 e = exp_of(_mm512_sub_ps(_mm512_setzero_ps(), _mm512_abs_ps(g)));
-    const __mmask16 negative = _mm512_cmp_ps_mask(g, _mm512_setzero_ps(), _CMP_LT_OQ);
-    const __m512 s = _mm512_div_ps(_mm512_mask_mov_ps(one, negative, e), _mm512_add_ps(one, e));
-    const __m512 slope = _mm512_fmadd_ps(g, _mm512_sub_ps(one, s), one);  // 1 + g (1 - s)
-    const __m512 dy_s = _mm512_mul_ps(dy, s);
-    _mm512_mask_storeu_ps(arrays.dup + i, some, _mm512_mul_ps(dy_s, g));
-    _mm512_mask_storeu_ps(arrays.dgate + i, some, _mm512_mul_ps(_mm512_mul_ps(dy_s, up), slope));
+    const __m512 g = numbers(arrays.gate + i, some);
+    const __m512 silu = _mm512_mul_ps(g, sigmoid_of(g));
+    _mm512_mask_storeu_ps(product + i, some, _mm512_mul_ps(silu, numbers(arrays.up + i, some)));
   }
+}
+
+void silu_gated_gradients(const GatedArrays<float>& arrays, const GatedGradientArrays& gradients,
+                          std::int64_t begin, std::int64_t end) {
+  gradients_of(arrays, gradients, begin, end);
+}
+
+void silu_gated_gradients(const RoundedArrays& arrays, const GatedGradientArrays& gradients,
+                          std::int64_t begin, std::int64_t end) {
+  gradients_of(arrays, gradients, begin, end);
 }
 
 void norm_row_gradient(const NormRow& row) {

@@ -198,6 +198,10 @@ at::Tensor Decoder::logits_of(const at::Tensor& hidden) const {
                   config_.logit_softcap);
 }
 
+void Decoder::release_pages() const {
+  for (const TensorInfo& tensor : checkpoint_.tensors()) checkpoint_.drop(tensor);
+}
+
 void Decoder::read_ahead(std::int64_t layer) const {
   if (options_.residency != Residency::streamed || layer >= config_.layer_count()) return;
   for (const TensorInfo* tensor : weights_.layers[static_cast<std::size_t>(layer)].tensors) {

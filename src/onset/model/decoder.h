@@ -93,6 +93,8 @@ class Decoder {
   // the backward pass. Until that has run, the hooks of the pass must live and do the same again;
   // observers see every block twice.
   void recompute_blocks(bool recompute) { recompute_blocks_ = recompute; }
+  // Lets go of the checkpoint's pages that lie in memory; those that are read again come back.
+  void release_pages() const;
 
  private:
   struct Pass;
@@ -135,7 +137,10 @@ class Decoder {
   [[nodiscard]] KeysAndValues with_shared(const Pass& pass, std::int64_t layer,
                                           std::size_t sequence, const HeadStates& states) const;
   void refuse_lost_edits(const Pass& pass, std::int64_t layer) const;
+  // Whether backward passes keep what products round anyway as bfloat16.
+  [[nodiscard]] bool keeps_rounded() const { return compute() == Compute::bf16; }
   [[nodiscard]] at::Tensor ffn(const Pass& pass, std::int64_t layer, const at::Tensor& input) const;
+  [[nodiscard]] LinearInput gated_product(const FfnWeights& weights, const at::Tensor& input) const;
   [[nodiscard]] at::Tensor mixture(const Pass& pass, std::int64_t layer,
                                    const at::Tensor& input) const;
   [[nodiscard]] at::Tensor routed_experts(const Pass& pass, std::int64_t layer,

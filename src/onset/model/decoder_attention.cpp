@@ -54,9 +54,10 @@ Decoder::HeadStates Decoder::project(const Pass& pass, std::int64_t layer,
                                      const at::Tensor& input) const {
   const AttentionWeights& weights = weights_.layers[static_cast<std::size_t>(layer)].attention;
   const RopeTable& rope = pass.ropes[config_.layers[static_cast<std::size_t>(layer)].rope];
+  const LinearInput shared(input);
   const auto heads_of = [&](const Linear& linear, const at::Tensor& norm) {
     const std::vector<std::int64_t> shape{pass.rows, -1, config_.head_dim};
-    const at::Tensor x = linear(input);
+    const at::Tensor x = linear(shared);
     if (!norm.defined()) return x.view(shape);
     // Over all heads at once, or each head for itself.
     if (config_.qk_norm == QkNorm::whole) return rms_norm(x, norm, config_.norm_eps).view(shape);

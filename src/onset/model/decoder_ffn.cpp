@@ -64,11 +64,17 @@ void on_every_thread(const Work& work) {
 at::Tensor Decoder::ffn(const Pass& pass, std::int64_t layer, const at::Tensor& input) const {
   if (config_.is_mixture(layer)) return mixture(pass, layer, input);
   const FfnWeights& weights = weights_.layers[static_cast<std::size_t>(layer)].ffn;
-  const at::Tensor gate = pass.at(SiteKind::ffn_gate, layer, weights.gate(input));
-  const at::Tensor up = pass.at(SiteKind::ffn_up, layer, weights.up(input));
-  const at::Tensor product =
-      pass.at(SiteKind::ffn_product, layer, gated(config_.activation, gate, up));
-  return weights.down(product);
+  const LinearInput shared(input);
+  const at::Tensor gate = pass.at(SiteKind::ffn_gate, layer, weights.gate(shared));
+  const at::Tensor up = pass.at(SiteKind::ffn_up, layer, weights.up(shared));
+  const LinearInput product = gated(config_.activation, gate, up, keeps_rounded());
+  const at::Tensor seen = pass.at(SiteKind::ffn_product, layer, product.x());
+  return weights.down(pass.edits({SiteKind::ffn_product, layer}) ? seen : product);
+}
+
+LinearInput Decoder::gated_product(const FfnWeights& weights, const at::Tensor& input) const {
+  const LinearInput shared(input);
+  return gated(config_.activation, weights.gate(shared), weights.up(shared), keeps_rounded());
 }
 
 at::Tensor Decoder::mixture(const Pass& pass, std::int64_t layer, const at::Tensor& input) const {
@@ -79,10 +85,10 @@ at::Tensor Decoder::mixture(const Pass& pass, std::int64_t layer, const at::Tens
   const at::Tensor chosen_weights = pass.at(SiteKind::router_weights, layer, routing.weights);
   const at::Tensor routed = routed_experts(pass, layer, input, chosen, chosen_weights);
   if (!weights.shared) return routed;
-  const at::Tensor product =
-      pass.at(SiteKind::shared_product, layer,
-              gated(config_.activation, weights.shared->gate(input), weights.shared->up(input)));
-  at::Tensor shared = weights.shared->down(product);
+  const LinearInput product = gated_product(*weights.shared, input);
+  const at::Tensor seen = pass.at(SiteKind::shared_product, layer, product.x());
+  at::Tensor shared =
+      weights.shared->down(pass.edits({SiteKind::shared_product, layer}) ? seen : product);
   if (config_.mixture.shared_gate) shared = shared.mul(at::sigmoid(weights.shared_gate(input)));
   return routed + pass.at(SiteKind::shared_out, layer, std::move(shared));
 }
@@ -111,12 +117,13 @@ at::Tensor Decoder::routed_experts(const Pass& pass, std::int64_t layer, const a
     }
     const at::Tensor rows = indices(group.rows, input);
     const at::Tensor x = input.index_select(0, rows);
-    const at::Tensor product =
-        pass.at_expert({SiteKind::expert_product, layer, group.expert}, group.rows,
-                       gated(config_.activation, expert.gate(x), expert.up(x)));
+    const SiteId site{SiteKind::expert_product, layer, group.expert};
+    const LinearInput product = gated_product(expert, x);
+    const at::Tensor seen_product = pass.at_expert(site, group.rows, product.x());
     const at::Tensor weight = flat_weights.index_select(0, indices(group.slots, input));
-    const at::Tensor part = pass.at_expert({SiteKind::expert_out, layer, group.expert}, group.rows,
-                                           expert.down(product).mul(weight));
+    const at::Tensor part =
+        pass.at_expert({SiteKind::expert_out, layer, group.expert}, group.rows,
+                       expert.down(pass.edits(site) ? seen_product : product).mul(weight));
     out.index_add_(0, rows, part);
     drop_behind(expert);
   }
@@ -145,7 +152,7 @@ at::Tensor Decoder::experts_at_once(std::int64_t layer, const at::Tensor& input,
       }
       const at::Tensor x = input.index_select(0, rows[g]);
       const at::Tensor weight = weights.index_select(0, at::tensor(groups[g].slots, at::kLong));
-      products[g] = gated(config_.activation, expert.gate(x), expert.up(x)).mul(weight);
+      products[g] = gated_product(expert, x).x().mul(weight);
     }
   });
   at::Tensor out = at::zeros(input.sizes(), input.options());

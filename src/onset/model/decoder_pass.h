@@ -34,6 +34,8 @@ struct Decoder::Pass {
   [[nodiscard]] bool wants(SiteKind kind, std::int64_t layer) const {
     return hooks != nullptr && hooks->wants({kind, layer});
   }
+  // Whether what leaves the site may differ from what came to it.
+  [[nodiscard]] bool edits(SiteId site) const { return hooks != nullptr && hooks->edits(site); }
   // The tensor as it leaves the site.
   [[nodiscard]] at::Tensor at(SiteKind kind, std::int64_t layer, at::Tensor tensor,
                               std::int64_t sequence = -1) const {

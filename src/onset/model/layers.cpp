@@ -40,15 +40,23 @@ at::Tensor recorded_rotation(const at::Tensor& x, const RopeTable& table) {
                             }});
 }
 
-at::Tensor recorded_silu_gated(const at::Tensor& gate, const at::Tensor& up) {
-  return with_gradient({gate, up}, {gate, up},
-                       {.forward = [&] { return fused_silu_gated(gate, up); },
-                        .backward =
-                            [](const GradientCall& call) {
-                              const GatedGradients gradients = silu_gated_gradients(
-                                  call.output_gradient.contiguous(), call.saved[0], call.saved[1]);
-                              return std::vector<at::Tensor>{gradients.gate, gradients.up};
-                            }});
+LinearInput recorded_silu_gated(const at::Tensor& gate, const at::Tensor& up, bool rounded) {
+  const auto kept = [rounded](const at::Tensor& t) {
+    return rounded ? t.detach().to(at::kBFloat16) : t.detach();
+  };
+  const std::vector<at::Tensor> both{kept(gate), kept(up)};
+  const at::Tensor product =
+      with_gradient({gate, up}, both,
+                    {.forward = [&] { return fused_silu_gated(gate, up); },
+                     .backward =
+                         [](const GradientCall& call) {
+                           const GatedGradients gradients = silu_gated_gradients(
+                               call.output_gradient.contiguous(), call.saved[0], call.saved[1]);
+                           return std::vector<at::Tensor>{gradients.gate, gradients.up};
+                         }});
+  return {product, {.tensors = both, .restored = [](std::span<const at::Tensor> tensors) {
+                      return fused_silu_gated(tensors[0], tensors[1]);
+                    }}};
 }
 
 }  // namespace
@@ -100,7 +108,8 @@ at::Tensor rotate(const at::Tensor& x, const RopeTable& table) {
   return at::cat({turned_first, turned_second, x.narrow(2, 2 * half, rest)}, 2);
 }
 
-at::Tensor gated(Activation activation, const at::Tensor& gate, const at::Tensor& up) {
+LinearInput gated(Activation activation, const at::Tensor& gate, const at::Tensor& up,
+                  bool rounded) {
   switch (activation) {
     case Activation::gelu_tanh:
       return at::gelu(gate, "tanh").mul(up);
@@ -109,7 +118,11 @@ at::Tensor gated(Activation activation, const at::Tensor& gate, const at::Tensor
     case Activation::silu:
       break;
   }
-  if (suits_kernels(gate) && suits_kernels(up)) return recorded_silu_gated(gate, up);
+  if (suits_kernels(gate) && suits_kernels(up)) {
+    const bool records = records_gradient(gate) || records_gradient(up);
+    if (records) return recorded_silu_gated(gate, up, rounded);
+    return fused_silu_gated(gate, up);
+  }
   return at::silu(gate).mul(up);
 }
 

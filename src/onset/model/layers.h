@@ -7,6 +7,7 @@
 
 #include "onset/model/config.h"
 #include "onset/model/hooks.h"
+#include "onset/model/linear_input.h"
 #include "onset/model/rope.h"
 
 namespace onset {
@@ -32,7 +33,9 @@ struct RopeTable {
 // Turns the leading rotary dims of each head: x [N, heads, K]; dims i and i + rotary/2 are a pair.
 [[nodiscard]] at::Tensor rotate(const at::Tensor& x, const RopeTable& table);
 
-// act(gate) * up.
-[[nodiscard]] at::Tensor gated(Activation activation, const at::Tensor& gate, const at::Tensor& up);
+// act(gate) * up. Where it is recorded, a backward pass keeps gate and up alone and makes the
+// product again; `rounded`: it keeps them as bfloat16.
+[[nodiscard]] LinearInput gated(Activation activation, const at::Tensor& gate, const at::Tensor& up,
+                                bool rounded);
 
 }  // namespace onset

@@ -103,8 +103,10 @@ at::Tensor Linear::product(const at::Tensor& x, const LowRankAddend& addend) con
     case Compute::f64:
       return at::linear(x, converted());
     case Compute::bf16:
-      if (multiplies_bf16_as_stored(x.size(0), stored_))
-        return added_to(multiply_bf16(x, stored_), addend);
+      if (multiplies_bf16_as_stored(x.size(0), stored_)) return multiply_bf16(x, stored_, addend);
+      if (!resident_.defined() && rounds_by_panels(stored_)) {
+        return multiply_bf16(x, stored_, addend);
+      }
       if (cpu_has_bf16_products()) return multiply_bf16(x, converted(), addend);
       // Same roundings of the inputs, products in float32.
       return added_to(at::linear(x.to(at::kBFloat16).to(at::kFloat), converted().to(at::kFloat)),
@@ -133,12 +135,13 @@ at::Tensor Linear::adapted_product(const at::Tensor& x, const at::Tensor& adapte
   return out;
 }
 
-at::Tensor Linear::recorded_product(const at::Tensor& x, const at::Tensor& kept) const {
+at::Tensor Linear::recorded_product(const LinearInput& given, const at::Tensor& kept) const {
   const ProductType type = product_type(compute_);
   const bool trained = records_gradient(parameter_);
-  // The inputs: x, then what there is of the weight, and of the adapter's three.
+  const at::Tensor& x = given.x();
+  // The inputs: x, then what there is of the weight, and of the adapter's two.
   std::vector<at::Tensor> inputs{x};
-  std::vector<at::Tensor> saved{trained ? x : at::Tensor()};
+  std::vector<at::Tensor> saved(2);  // A and B, then what x is made of
   if (trained) inputs.push_back(parameter_);
   std::shared_ptr<LowRankStep> step;
   at::Tensor adapted;
@@ -147,38 +150,41 @@ at::Tensor Linear::recorded_product(const at::Tensor& x, const at::Tensor& kept)
         .hidden = {}, .scale = adapter_->scale, .kept = kept, .dropout = adapter_->dropout});
     adapted = kept.defined() ? dropped(x.detach(), kept, adapter_->dropout) : x;
     inputs.insert(inputs.end(), {adapter_->down, adapter_->up});
-    saved.insert(saved.end(), {x, adapter_->down, adapter_->up});
+    saved = {adapter_->down, adapter_->up};
   }
+  KeptInput again;
+  if (trained || step) again = given.kept(/*rounded=*/!step && type == ProductType::bf16);
+  saved.insert(saved.end(), again.tensors.begin(), again.tensors.end());
   return with_gradient(
       inputs, saved,
       {.forward = [&] { return adapted_product(x, adapted, step ? &step->hidden : nullptr); },
        .backward =
            [weight = multiplied(), alive = resident_, permuted = permuted_head_dim_, type, trained,
-            step](const GradientCall& call) {
+            step, restored = std::move(again.restored)](const GradientCall& call) {
              const at::Tensor dy = call.output_gradient.contiguous();
              const at::Tensor stored_dy = permuted > 0 ? permute_features(dy, permuted) : dy;
              std::vector<at::Tensor> gradients(1);
              const at::Tensor dh =
-                 step ? low_rank_gradient(dy, call.saved[3], step->scale) : at::Tensor();
+                 step ? low_rank_gradient(dy, call.saved[1], step->scale) : at::Tensor();
              if (call.wanted(0)) {
                LowRankShare share;
                const bool drops = step && step->kept.defined();
-               if (step && !drops) share = {.dh = dh, .down = call.saved[2].contiguous()};
+               if (step && !drops) share = {.dh = dh, .down = call.saved[0].contiguous()};
                gradients[0] = input_gradient(stored_dy, weight, type, share);
                if (drops) {
                  const at::Tensor own = at::zeros_like(gradients[0]);
-                 add_input_gradient(dh, call.saved[2], own);
+                 add_input_gradient(dh, call.saved[0], own);
                  gradients[0].add_(dropped(own, step->kept, step->dropout));
                }
              }
-             if (trained) {
-               gradients.push_back(weight_gradient(stored_dy, call.saved.front(), type));
-             }
+             const std::size_t first = trained ? 2 : 1;  // of A's
+             const bool wants_down = step && call.wanted(first);
+             const at::Tensor input =
+                 trained || wants_down ? restored(call.saved.subspan(2)) : at::Tensor();
+             if (trained) gradients.push_back(weight_gradient(stored_dy, input, type));
              if (!step) return gradients;
-             const std::size_t first = gradients.size();
              gradients.resize(first + 2);
-             if (call.wanted(first)) {
-               const at::Tensor& input = call.saved[1];
+             if (wants_down) {
                gradients[first] = narrow_weight_gradient(
                    dh, step->kept.defined() ? dropped(input, step->kept, step->dropout) : input);
              }
@@ -210,7 +216,8 @@ at::Tensor Linear::recorded_plain_product(const at::Tensor& x) const {
                                     }}));
 }
 
-at::Tensor Linear::operator()(const at::Tensor& x) const {
+at::Tensor Linear::operator()(const LinearInput& input) const {
+  const at::Tensor& x = input.x();
   const bool by_kernels = adapter_ && compute_ != Compute::f64 && suits_low_rank_kernels(*adapter_);
   const at::Tensor kept = adapter_ && drops(*adapter_) ? kept_numbers(x, *adapter_) : at::Tensor();
   const auto adapted = [&] { return kept.defined() ? dropped(x, kept, adapter_->dropout) : x; };
@@ -219,7 +226,7 @@ at::Tensor Linear::operator()(const at::Tensor& x) const {
   if (!records) {
     out = adapted_product(x, by_kernels ? adapted() : at::Tensor(), nullptr);
   } else {
-    out = suits_own_kernels(x) ? recorded_product(x, kept) : recorded_plain_product(x);
+    out = suits_own_kernels(x) ? recorded_product(input, kept) : recorded_plain_product(x);
   }
   if (bias_.defined()) out = out.add(ordered_bias());
   return adapter_ && !by_kernels ? out.add(low_rank_product(adapted(), *adapter_)) : out;
@@ -242,8 +249,17 @@ void Linear::set_parameter(at::Tensor weight) {
   refresh();
 }
 
+void Linear::keep_converted(bool keeps) {
+  keeps_converted_ = keeps;
+  refresh();
+}
+
 void Linear::refresh() {
   if (!parameter_.defined() || compute_ != Compute::bf16) return;
+  if (!keeps_converted_ && suits_own_kernels(parameter_) && rounds_by_panels(stored_)) {
+    resident_ = at::Tensor();
+    return;
+  }
   if (!resident_.defined()) resident_ = at::empty_like(parameter_, at::kBFloat16);
   resident_.copy_(parameter_.detach());
 }

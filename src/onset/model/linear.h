@@ -8,6 +8,7 @@
 #include <string>
 
 #include "onset/kernels/stored_matrix.h"
+#include "onset/model/linear_input.h"
 #include "onset/model/model.h"
 
 namespace onset {
@@ -50,7 +51,7 @@ class Linear {
   // x [N, in] to [N, out], both in the type of the residual stream (float64 in f64, else float32).
   // Differentiable by x, by the parameters and by the adapter; the products of both passes go by
   // the same kernels, so that a pass that is recorded gives what one that is not gives.
-  [[nodiscard]] at::Tensor operator()(const at::Tensor& x) const;
+  [[nodiscard]] at::Tensor operator()(const LinearInput& input) const;
   // Converts the weight once and keeps it, where the computation needs it converted.
   void make_resident();
   // From now on products are made on that device, of x that lies there.
@@ -64,6 +65,10 @@ class Linear {
   // device, in the usual row order; on the CPU stored() is a view of it. Not in InferenceMode.
   void set_parameter(at::Tensor weight);
   void set_bias(at::Tensor bias) { bias_ = std::move(bias); }
+  // Whether a parameter is kept as bfloat16 too, where products are made of that: the fastest for
+  // the few rows at a time that sampling multiplies. Without it the weight is rounded in each
+  // product, but for a CPU or a shape whose products need it whole. True unless set.
+  void keep_converted(bool keeps);
   // To be called after a parameter was written to: makes what is kept converted anew.
   void refresh();
   void set_adapter(std::shared_ptr<const LowRankAdapter> adapter) { adapter_ = std::move(adapter); }
@@ -96,7 +101,7 @@ class Linear {
   [[nodiscard]] at::Tensor adapted_product(const at::Tensor& x, const at::Tensor& adapted,
                                            at::Tensor* hidden) const;
   // The same, recorded; `kept`: which numbers of x dropout leaves the adapter; undefined: all.
-  [[nodiscard]] at::Tensor recorded_product(const at::Tensor& x, const at::Tensor& kept) const;
+  [[nodiscard]] at::Tensor recorded_product(const LinearInput& input, const at::Tensor& kept) const;
   // The product in the usual order by libtorch's operations, recorded.
   [[nodiscard]] at::Tensor recorded_plain_product(const at::Tensor& x) const;
   [[nodiscard]] at::Tensor ordered(const at::Tensor& out) const;
@@ -109,6 +114,7 @@ class Linear {
   at::Device device_ = at::kCPU;
   std::int64_t permuted_head_dim_ = 0;
   at::Tensor resident_;
+  bool keeps_converted_ = true;
   at::Tensor parameter_;  // undefined: the weight is what the checkpoint stores
   std::shared_ptr<const LowRankAdapter> adapter_;
   TensorOrigin origin_;

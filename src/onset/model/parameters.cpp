@@ -38,7 +38,8 @@ void join_halves(LatentWeights& latent, std::int64_t heads, Compute compute, at:
 
 }  // namespace
 
-Parameters::Parameters(Decoder& decoder) : decoder_(decoder) {
+Parameters::Parameters(Decoder& decoder, bool converted)
+    : decoder_(decoder), converted_(converted) {
   ModelWeights& weights = decoder.weights_to_change();
   const at::ScalarType type = residual_type(decoder.compute());
   at::Tensor embedding =
@@ -52,11 +53,13 @@ Parameters::Parameters(Decoder& decoder) : decoder_(decoder) {
   for (std::int64_t layer = 0; layer < decoder.config().layer_count(); ++layer) add_layer(layer);
   add_gain(gguf ? "output_norm.weight" : weights.prefix + "norm.weight", weights.final_norm);
   if (weights.tied) {
+    weights.head.keep_converted(converted_);
     weights.head.set_parameter(embedding);
     linears_.push_back(&weights.head);
   } else {
     add_linear(weights.head);
   }
+  decoder.release_pages();
   refresh();
 }
 
@@ -65,6 +68,7 @@ void Parameters::add_linear(Linear& linear) {
   const at::Tensor weight = linear.dense(at::kFloat)
                                 .to(decoder_.device(), residual_type(decoder_.compute()))
                                 .contiguous();
+  linear.keep_converted(converted_);
   linear.set_parameter(at::Tensor(weight).requires_grad_(true));
   linears_.push_back(&linear);
   all_.push_back({parameter_name(linear), linear.parameter()});

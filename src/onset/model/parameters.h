@@ -15,9 +15,10 @@ namespace onset {
 // decoder's layers work on these tensors from then on; a tied head and embedding are one.
 class Parameters {
  public:
-  // Copies all weights, 4 bytes each (8 in f64). The decoder must outlive the object; a model whose
-  // layers have been given adapters keeps them. Not in InferenceMode.
-  explicit Parameters(Decoder& decoder);
+  // Copies all weights, 4 bytes each (8 in f64), and lets go of the checkpoint's pages. The decoder
+  // must outlive the object; a model whose layers have been given adapters keeps them. Not in
+  // InferenceMode. `converted`: Linear::keep_converted for all layers.
+  explicit Parameters(Decoder& decoder, bool converted = true);
 
   // Each of the residual type, as the file stores the weight (gains too), and named as the
   // checkpoint's tensor; of one that several layers share (fused projections, stacks of experts)
@@ -44,6 +45,7 @@ class Parameters {
   std::vector<Parameter> all_;
   std::vector<ShiftedGain> shifted_;
   std::vector<Linear*> linears_;
+  bool converted_;
 };
 
 }  // namespace onset

@@ -89,8 +89,11 @@ TrainedModel::TrainedModel(const std::filesystem::path& path, const TrainSetting
     options.dropout = adapter_->dropout();
     policy_ = std::make_unique<Policy>(
         model_, adapter_->parameters(), [this] { adapter_->refresh(); }, options);
+    // Products read what was converted.
+    if (settings.trainer.bf16) decoder.release_pages();
   } else {
-    parameters_ = std::make_unique<Parameters>(decoder);
+    const bool samples = settings.method == TrainMethod::grpo;
+    parameters_ = std::make_unique<Parameters>(decoder, /*converted=*/samples);
     policy_ = std::make_unique<Policy>(
         model_, parameters_->all(), [this] { parameters_->refresh(); }, options);
   }
