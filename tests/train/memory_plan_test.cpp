@@ -47,11 +47,45 @@ TEST(MemoryPlan, CountsMastersGradientsAndMomentsOfAllWeights) {
   EXPECT_EQ(part(plain, "weights"), 40 * million);
   EXPECT_EQ(part(plain, "gradients"), 40 * million);
   EXPECT_EQ(part(plain, "moments"), 80 * million);
-  // 4 D + 4 heads + 4 kv heads + 3 F numbers, of 21 tokens and 2 blocks.
-  EXPECT_EQ(part(plain, "activations"), 4 * 21 * 2 * (256 + 256 + 128 + 384));
-  const MemoryPlan halves = memory_plan(settings_of(false, true), small_config(), facts);
+  // 4 D + 2 heads + 2 kv heads + 2 F numbers, of 21 tokens and 2 blocks; 6 D + 5 F of one.
+  EXPECT_EQ(part(plain, "activations"), 4 * 21 * (2 * (256 + 128 + 64 + 256) + 384 + 640));
+  MemoryPlan halves = memory_plan(settings_of(false, true), small_config(), facts);
   EXPECT_EQ(part(halves, "weights"), 60 * million);
   EXPECT_EQ(part(halves, "moments"), 80 * million);
+  // 2 D + heads + 2 kv heads in 4 bytes, 2 D + heads + 2 F in 2.
+  EXPECT_EQ(part(halves, "activations"),
+            21 * (2 * (4 * (128 + 64 + 64) + 2 * (128 + 64 + 256)) + 4 * (384 + 640)));
+  MemoryFacts rounding = facts;
+  rounding.rounds_in_products = true;
+  TrainSettings settings = settings_of(false, true);
+  EXPECT_EQ(part(memory_plan(settings, small_config(), rounding), "weights"), 40 * million);
+  // Sampling reads them few rows at a time.
+  settings.method = TrainMethod::grpo;
+  EXPECT_EQ(part(memory_plan(settings, small_config(), rounding), "weights"), 60 * million);
+}
+
+TEST(MemoryPlan, GradientsTakeThePlaceOfActivations) {
+  const MemoryFacts facts{.weights = 10 * million, .trained = 10 * million, .longest = 7};
+  TrainSettings settings = settings_of(false, false);
+  const MemoryPlan plan = memory_plan(settings, small_config(), facts);
+  EXPECT_EQ(plan.in_turn, part(plan, "activations"));
+  std::int64_t sum = 0;
+  for (const auto& [what, bytes] : plan.parts) sum += bytes;
+  EXPECT_EQ(plan.total(), sum - plan.in_turn);
+  // The gradients of one micro-batch stand while the next is computed.
+  settings.trainer.gradient_accumulation_steps = 2;
+  EXPECT_EQ(memory_plan(settings, small_config(), facts).in_turn, 0);
+  EXPECT_EQ(memory_plan(settings_of(true, false), small_config(), facts).in_turn, 0);
+}
+
+TEST(MemoryPlan, DropoutKeepsAByteANumber) {
+  TrainSettings settings = settings_of(true, false);
+  const auto activations = [&](double dropout) {
+    settings.lora.dropout = dropout;
+    return part(memory_plan(settings, small_config(), {.longest = 7}), "activations");
+  };
+  // Of the inputs of q, k, v, gate and up, of o and of down, in two blocks.
+  EXPECT_EQ(activations(0.1) - activations(0.0), 21 * 2 * (5 * 64 + 64 + 128));
 }
 
 TEST(MemoryPlan, AnAdapterLeavesTheModelAsItIsStored) {
@@ -61,7 +95,11 @@ TEST(MemoryPlan, AnAdapterLeavesTheModelAsItIsStored) {
             10 * million);
   // Rounded to bfloat16 beside what the file holds, unless that is what it holds.
   EXPECT_EQ(part(memory_plan(settings_of(true, true), small_config(), facts), "weights"),
-            30 * million);
+            24 * million);
+  // Sampling reads what the file holds, too.
+  TrainSettings grpo = settings_of(true, true);
+  grpo.method = TrainMethod::grpo;
+  EXPECT_EQ(part(memory_plan(grpo, small_config(), facts), "weights"), 30 * million);
   facts.stored_bytes = 20 * million;
   facts.stored_as_bf16 = 10 * million;
   EXPECT_EQ(part(memory_plan(settings_of(true, true), small_config(), facts), "weights"),
@@ -72,7 +110,7 @@ TEST(MemoryPlan, RecomputedBlocksKeepTheirInputs) {
   TrainSettings settings = settings_of(true, false);
   settings.trainer.gradient_checkpointing = true;
   const MemoryPlan plan = memory_plan(settings, small_config(), {.longest = 7});
-  EXPECT_EQ(part(plan, "activations"), 4 * 21 * (2 * 64 + 1024));
+  EXPECT_EQ(part(plan, "activations"), 4 * 21 * (2 * 64 + 704 + 1024));
 }
 
 TEST(MemoryPlan, WhatCannotFitIsRefusedWithTheSettingThatWould) {
@@ -109,14 +147,15 @@ TEST(MemoryPlan, AMicroBatchHoldsNoMoreThanThereIs) {
                 "activations");
   };
   TrainSettings settings = settings_of(true, false);
-  // 4 bytes, 2 blocks of 1,024 numbers a token; 3 rows of 7 tokens, pairs of such.
-  EXPECT_EQ(activations(settings, 3), 4 * 2 * 1024 * 3 * 7);
+  // 4 bytes, 2 blocks of 704 numbers a token and 1,024 of one; 3 rows of 7 tokens, pairs of such.
+  constexpr std::int64_t token = 4 * (2 * 704 + 1024);
+  EXPECT_EQ(activations(settings, 3), token * 3 * 7);
   settings.method = TrainMethod::dpo;
-  EXPECT_EQ(activations(settings, 3), 4 * 2 * 1024 * 2 * 3 * 7);
+  EXPECT_EQ(activations(settings, 3), token * 2 * 3 * 7);
   // 5 completions of each of 3 prompts.
   settings.method = TrainMethod::grpo;
   settings.grpo.num_generations = 5;
-  EXPECT_EQ(activations(settings, 3), 4 * 2 * 1024 * 15 * (7 + 13));
+  EXPECT_EQ(activations(settings, 3), token * 15 * (7 + 13));
 }
 
 TEST(MemoryPlan, ALongRowIsNoMatterOfTheBatch) {

@@ -12,28 +12,69 @@ namespace onset {
 namespace {
 
 constexpr std::int64_t float_bytes = 4;
-constexpr std::int64_t program = std::int64_t{350} << 20;  // libtorch and what it keeps
-// And as many turned for the head's gradient.
-constexpr std::int64_t logit_bytes = 2 * float_bytes * logits_at_once;
+constexpr std::int64_t half_bytes = 2;
+constexpr std::int64_t program = std::int64_t{250} << 20;  // libtorch and what it keeps
+constexpr std::int64_t logit_bytes = float_bytes * logits_at_once;
 
-// Numbers that a block keeps of a token for the backward pass.
-std::int64_t block_numbers(const ModelConfig& config, std::int64_t layer) {
-  const std::int64_t attention =
-      4 * config.heads * config.head_dim + 4 * config.kv_heads * config.head_dim;
-  const std::int64_t ffn =
-      config.is_mixture(layer) ? config.mixture.chosen * config.mixture.ffn : config.ffn;
-  return 4 * config.hidden + attention + 3 * ffn;
+std::int64_t ffn_of(const ModelConfig& config, std::int64_t layer) {
+  return config.is_mixture(layer) ? config.mixture.chosen * config.mixture.ffn : config.ffn;
 }
 
-std::int64_t activation_numbers(const TrainSettings& settings, const ModelConfig& config) {
+// Bytes that a block keeps of a token for the backward pass (linear_input.h, layers.h).
+std::int64_t block_bytes(const TrainSettings& settings, const ModelConfig& config,
+                         std::int64_t layer) {
+  const bool adapter = settings.lora.use_peft;
+  const bool bf16 = settings.trainer.bf16;
+  const std::int64_t queries = config.heads * config.head_dim;
+  const std::int64_t keys = config.kv_heads * config.head_dim;
+  const std::int64_t ffn = ffn_of(config, layer);
+  // Of the norms and of attention, and of the layers that are trained: as the products round them.
+  std::int64_t bytes = float_bytes * (2 * config.hidden + queries + 2 * keys);
+  if (config.qk_norm != QkNorm::none) bytes += float_bytes * (queries + keys);
+  const std::int64_t input_bytes = bf16 && !adapter ? half_bytes : float_bytes;
+  bytes += input_bytes * (2 * config.hidden + queries);
+  if (config.activation == Activation::silu) {
+    bytes += (bf16 ? half_bytes : float_bytes) * 2 * ffn;
+  } else {
+    bytes += float_bytes * 3 * ffn + input_bytes * ffn;
+  }
+  // A byte a number says whether dropout left it.
+  if (adapter && settings.lora.dropout > 0) bytes += 5 * config.hidden + queries + ffn;
+  return bytes;
+}
+
+// Bytes of a token: what the blocks keep, and what the largest of them works on.
+std::int64_t activation_bytes(const TrainSettings& settings, const ModelConfig& config) {
   std::int64_t sum = 0;
   std::int64_t largest = 0;
+  std::int64_t work = 0;
   for (std::int64_t layer = 0; layer < config.layer_count(); ++layer) {
-    sum += block_numbers(config, layer);
-    largest = std::max(largest, block_numbers(config, layer));
+    const std::int64_t block = block_bytes(settings, config, layer);
+    sum += block;
+    largest = std::max(largest, block);
+    work = std::max(work, float_bytes * (6 * config.hidden + 5 * ffn_of(config, layer)));
   }
-  if (!settings.trainer.gradient_checkpointing) return sum;
-  return config.layer_count() * config.hidden + largest;
+  if (!settings.trainer.gradient_checkpointing) return sum + work;
+  return config.layer_count() * config.hidden * float_bytes + largest + work;
+}
+
+// Weights in the type of the products beside what they are made from.
+std::int64_t converted_bytes(const TrainSettings& settings, const MemoryFacts& facts, bool on_gpu) {
+  if (!settings.trainer.bf16) return 0;
+  if (!settings.lora.use_peft) {
+    const bool kept = on_gpu || !facts.rounds_in_products || settings.method == TrainMethod::grpo;
+    return kept ? half_bytes * facts.weights : 0;
+  }
+  // Weights in bfloat16 are used where the file is mapped. On a GPU what is not trained stands in
+  // the type of the products alone.
+  return half_bytes * (facts.weights - (on_gpu ? 0 : facts.stored_as_bf16));
+}
+
+// What an adapter's base is read from.
+std::int64_t base_bytes(const TrainSettings& settings, const MemoryFacts& facts, bool on_gpu) {
+  if (on_gpu) return settings.trainer.bf16 ? 0 : float_bytes * facts.weights;
+  const bool converted = settings.trainer.bf16 && settings.method != TrainMethod::grpo;
+  return converted ? half_bytes * facts.stored_as_bf16 : facts.stored_bytes;
 }
 
 // So many rows, pairs or completions, or all that there are where those are fewer.
@@ -70,7 +111,7 @@ std::int64_t micro_batch_tokens(const TrainSettings& settings, const MemoryFacts
 std::int64_t MemoryPlan::total() const {
   std::int64_t sum = 0;
   for (const auto& part : parts) sum += part.second;
-  return sum;
+  return sum - in_turn;
 }
 
 std::string MemoryPlan::text() const {
@@ -80,7 +121,11 @@ std::string MemoryPlan::text() const {
     list += str_cat(list.empty() ? "" : ", ", what, " ", memory_words(bytes));
   }
   return str_cat("Memory", device == "cpu" ? "" : " of " + device,
-                 ", estimated: ", memory_words(total()), " (", list, ").");
+                 ", estimated: ", memory_words(total()), " (", list,
+                 in_turn > 0 ? str_cat("; activations make room for gradients, ",
+                                       memory_words(in_turn), " of both are the same")
+                             : "",
+                 ").");
 }
 
 MemoryFacts memory_facts(const Checkpoint& checkpoint) {
@@ -96,23 +141,25 @@ MemoryPlan memory_plan(const TrainSettings& settings, const ModelConfig& config,
                        const MemoryFacts& facts) {
   const bool adapter = settings.lora.use_peft;
   const bool on_gpu = parse_device(settings.trainer.device).kind != DeviceKind::cpu;
-  // Weights in bfloat16 are used where the file is mapped; those that are trained have masters. On
-  // a GPU what is not trained stands in the type of the products alone.
-  const std::int64_t rounded = facts.weights - (adapter && !on_gpu ? facts.stored_as_bf16 : 0);
-  const std::int64_t halves = settings.trainer.bf16 ? 2 * rounded : 0;
-  const std::int64_t expanded = settings.trainer.bf16 ? 0 : float_bytes * facts.weights;
-  const std::int64_t base = on_gpu ? expanded : facts.stored_bytes;
-  const std::int64_t weights = (adapter ? base : float_bytes * facts.weights) + halves;
-  const std::int64_t tokens = micro_batch_tokens(settings, facts);
-  const std::int64_t head = config.vocabulary * config.hidden * float_bytes;
+  const std::int64_t base = base_bytes(settings, facts, on_gpu);
+  const std::int64_t converted = converted_bytes(settings, facts, on_gpu);
+  const std::int64_t weights = (adapter ? base : float_bytes * facts.weights) + converted;
+  const std::int64_t head = config.vocabulary * config.hidden;
+  const std::int64_t turned = (settings.trainer.bf16 ? half_bytes : float_bytes) * head;
+  const std::int64_t gradients = float_bytes * facts.trained;
+  const std::int64_t activations =
+      micro_batch_tokens(settings, facts) * activation_bytes(settings, config);
   MemoryPlan plan;
   plan.device = settings.trainer.device;
-  plan.parts.emplace_back("weights", weights + (adapter ? float_bytes * facts.trained : 0));
-  plan.parts.emplace_back("gradients", float_bytes * facts.trained);
-  plan.parts.emplace_back("moments", 2 * float_bytes * facts.trained);
-  plan.parts.emplace_back("activations",
-                          tokens * float_bytes * activation_numbers(settings, config));
-  plan.parts.emplace_back("head", logit_bytes + (adapter ? 1 : 3) * head);
+  plan.parts.emplace_back("weights", weights + (adapter ? gradients : 0));
+  plan.parts.emplace_back("gradients", gradients);
+  plan.parts.emplace_back("moments", 2 * gradients);
+  plan.parts.emplace_back("activations", activations);
+  // The embedding's gradient stands beside the head's, which is a part of the gradients.
+  plan.parts.emplace_back("head", logit_bytes + turned + (adapter ? 0 : float_bytes * head));
+  if (!adapter && settings.trainer.gradient_accumulation_steps == 1) {
+    plan.in_turn = std::min(activations, std::max<std::int64_t>(0, gradients - float_bytes * head));
+  }
   if (settings.method == TrainMethod::grpo) {
     // Keys and values of the completions that are sampled at a time.
     const std::int64_t rows = at_most_all(
@@ -122,7 +169,7 @@ MemoryPlan memory_plan(const TrainSettings& settings, const ModelConfig& config,
         "rollouts", rows * (facts.longest + settings.grpo.loss.max_completion_length) *
                         config.layer_count() * 2 * config.kv_heads * config.head_dim * float_bytes);
     if (settings.grpo.loss.beta > 0) {
-      plan.parts.emplace_back("reference", base + halves);
+      plan.parts.emplace_back("reference", base + converted);
     }
   }
   plan.parts.emplace_back("program", program);

@@ -20,6 +20,7 @@ struct MemoryFacts {
   std::int64_t stored_as_bf16 = 0;  // weights that the file holds in bfloat16
   std::int64_t longest = 0;         // tokens of the longest row, pair's sequence or prompt
   std::int64_t examples = 0;        // rows, pairs or prompts that there are; 0: not known
+  bool rounds_in_products = false;  // trained weights need no copy in bfloat16 on this CPU
 };
 
 // The model's part of them: weights, stored_bytes, stored_as_bf16.
@@ -28,6 +29,10 @@ struct MemoryFacts {
 struct MemoryPlan {
   std::vector<std::pair<std::string, std::int64_t>> parts;  // what, and bytes
   std::string device = "cpu";                               // whose memory it is
+  // Of activations and gradients, bytes that one takes after the other: the backward pass lets go
+  // of a block's activations and makes its gradients. None where gradients stay for more than one
+  // micro-batch.
+  std::int64_t in_turn = 0;
 
   [[nodiscard]] std::int64_t total() const;
   // "Memory: 3.9 GiB: weights .. ", for people.
@@ -35,14 +40,15 @@ struct MemoryPlan {
 };
 
 // An estimate for one process; docs/train.md compares it with what was measured.
-//   weights       4 bytes each where all are trained (and 2 in bf16); with an adapter as stored
-//                 (and 2 in bf16, unless the file holds them so); on a GPU 4, or 2 in bf16
+//   weights       4 bytes each where all are trained (and 2 in bf16, for GRPO and where the CPU's
+//                 products want them converted); of an adapter's base as stored, or in bf16 2; on a
+//                 GPU 4, or 2 in bf16
 //   gradients and moments  4 + 8 bytes a trained weight
 //   activations   of the tokens of a micro-batch, which holds no more than there are examples: a
-//                 block keeps about 4 D + 4 H K + 4 G K + 3 F
-//                 numbers a token (F of the experts a token is sent to), or with
-//                 gradient_checkpointing D, and one block the whole
-//   head          logits of a part of the tokens, the head turned, and its gradient
+//                 block keeps about 4 D + 2 H K + 2 G K + 2 F numbers a token (F of the experts a
+//                 token is sent to), of which bf16 rounds 2 D + H K + 2 F to 2 bytes (with an
+//                 adapter 2 F), or with gradient_checkpointing D; and one block is worked on
+//   head          logits of a part of the tokens, the head turned, and the embedding's gradient
 [[nodiscard]] MemoryPlan memory_plan(const TrainSettings& settings, const ModelConfig& config,
                                      const MemoryFacts& facts);
 

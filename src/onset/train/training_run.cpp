@@ -10,6 +10,7 @@
 #include "onset/base/file.h"
 #include "onset/base/memory.h"
 #include "onset/checkpoint/checkpoint.h"
+#include "onset/kernels/stored_matrix.h"
 #include "onset/model/config.h"
 #include "onset/tokenizer/chat.h"
 #include "onset/tokenizer/tokenizer.h"
@@ -142,6 +143,7 @@ void Run::refuse_a_model_that_cannot_fit() const {
   facts.trained = settings_.lora.use_peft ? 0 : facts.weights;
   facts.longest = 1;
   facts.examples = 1;
+  facts.rounds_in_products = multiplies_bf16_by_tiles();
   refuse_what_cannot_fit(memory_plan(settings_, read_config(checkpoint), facts), settings_, facts,
                          memory_);
 }
@@ -152,6 +154,7 @@ void Run::plan_memory() const {
   facts.trained = trained_->trained_count();
   facts.longest = data_.longest;
   facts.examples = data_.examples();
+  facts.rounds_in_products = multiplies_bf16_by_tiles();
   const MemoryPlan plan = memory_plan(settings_, model.config(), facts);
   say(plan.text());
   refuse_what_cannot_fit(plan, settings_, facts, memory_);
