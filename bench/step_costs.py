@@ -10,6 +10,7 @@ import argparse
 from dataclasses import dataclass
 
 FLOAT = 4
+HALF = 2
 GIB = 2.0**30
 
 
@@ -24,6 +25,7 @@ class Shape:
     ffn: int
     vocabulary: int
     tied: bool
+    qk_norm: bool = False
 
     def linears(self):
         """(inputs, outputs) of the linear layers of a block."""
@@ -43,14 +45,20 @@ class Shape:
     def adapter(self, rank):
         return self.layers * sum(rank * (a + b) for a, b in self.linears())
 
-    def block_numbers(self):
-        attention = 4 * self.heads * self.head_dim + 4 * self.kv_heads * self.head_dim
-        return 4 * self.hidden + attention + 3 * self.ffn
+    def block_bytes(self, lora):
+        """What a block keeps of a token in bf16 compute; the inputs of trained layers are rounded."""
+        q, kv = self.heads * self.head_dim, self.kv_heads * self.head_dim
+        norms = FLOAT * (2 * self.hidden + q + 2 * kv + (q + kv if self.qk_norm else 0))
+        inputs = (FLOAT if lora else HALF) * (2 * self.hidden + q)
+        return norms + inputs + HALF * 2 * self.ffn
+
+    def work_bytes(self):
+        return FLOAT * (6 * self.hidden + 5 * self.ffn)
 
 
 SHAPES = [
     Shape("SmolLM2-135M", 30, 576, 9, 3, 64, 1536, 49152, True),
-    Shape("Qwen3-4B", 36, 2560, 32, 8, 128, 9728, 151936, True),
+    Shape("Qwen3-4B", 36, 2560, 32, 8, 128, 9728, 151936, True, qk_norm=True),
     Shape("Llama-3.1-8B", 32, 4096, 32, 8, 128, 14336, 128256, False),
 ]
 
@@ -58,16 +66,17 @@ SHAPES = [
 def memory(shape, lora, tokens, rank, checkpointing):
     weights = shape.weights()
     trained = shape.adapter(rank) if lora else weights
-    numbers = shape.layers * shape.block_numbers()
+    kept = shape.layers * shape.block_bytes(lora)
     if checkpointing:
-        numbers = shape.layers * shape.hidden + shape.block_numbers()
+        kept = shape.layers * shape.hidden * FLOAT + shape.block_bytes(lora)
     parts = {
-        "weights": weights * (2 if lora else FLOAT + 2) + (FLOAT * trained if lora else 0),
+        "weights": weights * (HALF if lora else FLOAT) + (FLOAT * trained if lora else 0),
         "gradients": FLOAT * trained,
         "moments": 2 * FLOAT * trained,
-        "activations": tokens * FLOAT * numbers,
-        "head": 2 * FLOAT * (16 << 20) + (1 if lora else 3) * FLOAT * shape.head(),
+        "activations": tokens * (kept + shape.work_bytes()),
+        "head": FLOAT * (16 << 20) + (HALF + (0 if lora else FLOAT)) * shape.head(),
     }
+    # Several micro-batches make a step: gradients stay beside activations.
     return parts, sum(parts.values())
 
 
@@ -81,7 +90,7 @@ def operations(shape, lora, checkpointing):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--flops", type=float, nargs=2, default=[480, 410],
+    parser.add_argument("--flops", type=float, nargs=2, default=[480, 430],
                         metavar=("FULL", "LORA"), help="GFLOP/s of a training step, bf16")
     parser.add_argument("--update", type=float, default=3500, help="AdamW, million weights a second")
     parser.add_argument("--network", type=float, nargs="*", default=[1.25, 12.5],
