@@ -2,11 +2,12 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
-#include <c10/core/GradMode.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
+#include "onset/kernels/gradient.h"
 #include "onset/kernels/own_kernels.h"
 #include "onset/kernels/tile_attention.h"
 #include "onset/kernels/tile_product.h"
@@ -46,11 +47,9 @@ at::Tensor blockwise_attention(const AttentionInput& input) {
 }
 
 bool suits_tiles(const AttentionInput& input) {
-  const bool differentiable =
-      c10::GradMode::is_enabled() &&
-      (input.q.requires_grad() || input.k.requires_grad() || input.v.requires_grad());
-  return input.q.size(0) > 1 && input.q.scalar_type() == at::kFloat && !differentiable &&
-         suits_own_kernels(input.q) && has_tiles(TileType::f32);
+  return input.q.size(0) > 1 && input.q.scalar_type() == at::kFloat &&
+         !records_gradient(std::array{input.q, input.k, input.v}) && suits_own_kernels(input.q) &&
+         has_tiles(TileType::f32);
 }
 
 // Early blocks see fewer keys than late ones: neighbours in this order are one of each.
