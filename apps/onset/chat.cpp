@@ -115,7 +115,7 @@ int run_chat(const Invocation& invocation) {
   const auto chosen = choose_chat_format(options.chat_format, tokenizer, console.log());
   const auto format = chosen ? *chosen : chat_format_of(tokenizer);
   const auto model = open_model(path, options.compute, console.log());
-  auto mask = mask_for(options.mask, model, console.log());
+  auto mask = mask_for(options.mask, model, console.log(), options.compute.adapter);
   Generator generator(model, &tokenizer, {.context = options.context});
   ChatSession session(tokenizer, format, generator,
                       {.sampling = options.sampling,

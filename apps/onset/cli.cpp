@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <set>
 #include <system_error>
 
@@ -340,6 +341,10 @@ std::int64_t parse_integer(const std::string& option, std::string_view text, std
     throw usage_error(str_cat(option, ": ", given, " is not a whole number"));
   }
   if (error != std::errc() || value < min || value > max) {
+    if (max == std::numeric_limits<std::int64_t>::max()) {
+      throw usage_error(
+          str_cat(option, ": ", given, " has to be a whole number of ", min, " or more"));
+    }
     throw usage_error(str_cat(option, ": ", given, " is not in ", min, " to ", max));
   }
   return value;

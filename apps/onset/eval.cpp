@@ -85,7 +85,7 @@ int run_eval(const Invocation& invocation) {
   keep_freed_memory();
   set_threads(options.compute.thread_count());
   const auto model = open_model(path, options.compute, console.log());
-  const auto mask = mask_for(options.mask, model, console.log());
+  const auto mask = mask_for(options.mask, model, console.log(), options.compute.adapter);
 
   ItemProgress progress(console);
   Log log = console.log();

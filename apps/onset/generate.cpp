@@ -276,7 +276,7 @@ int run_generate(const Invocation& invocation) {
   set_threads(options.compute.thread_count());
   Console console(options.output.quiet);
   const auto model = open_model(work.path, options.compute, console.log());
-  const auto mask = mask_for(options.mask, model, console.log());
+  const auto mask = mask_for(options.mask, model, console.log(), options.compute.adapter);
   if (!mask || options.both) work.masks.push_back(nullptr);
   if (mask) work.masks.push_back(std::make_shared<const MaskSpec>(*mask));
   PromptEncoder encoder(work.path, options.prompts, model.config(), console.log());

@@ -1,5 +1,8 @@
 #include "mask_option.h"
 
+#include <filesystem>
+#include <system_error>
+
 #include "onset/base/error.h"
 #include "onset/base/strings.h"
 #include "onset/wemask/mask.h"
@@ -17,6 +20,16 @@ std::string consequence(const MaskSpec& spec, const MaskFit& fit) {
   }
   return spec.is_chosen_by_token() ? "its dims are chosen while the model runs"
                                    : "its dims do not go by them";
+}
+
+// What `onset train` writes beside a model or an adapter that was trained under a mask.
+void say_trained_mask(const std::filesystem::path& folder, const Log& log) {
+  const std::filesystem::path file = folder / "wemask.json";
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(file, ignored)) return;
+  log.warning(str_cat(file.string(),
+                      ": this mask comes with the weights, which are used without it; ",
+                      "--wemask with this file uses it"));
 }
 
 }  // namespace
@@ -46,10 +59,14 @@ void MaskFileOptions::check() const {
   }
 }
 
-std::optional<MaskSpec> mask_for(const MaskFileOptions& options, const Model& model,
-                                 const Log& log) {
+std::optional<MaskSpec> mask_for(const MaskFileOptions& options, const Model& model, const Log& log,
+                                 const std::string& adapter) {
   options.check();
-  if (!options.given()) return std::nullopt;
+  if (!options.given()) {
+    say_trained_mask(adapter.empty() ? model.checkpoint().path() : std::filesystem::path(adapter),
+                     log);
+    return std::nullopt;
+  }
   auto spec = read_mask(options.path);
   if (spec.gamma == 0) log.warning(options.path + ": gamma is 0, so that the mask changes nothing");
   const auto fit = check_mask(spec, model, options.path);

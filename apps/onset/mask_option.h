@@ -27,8 +27,9 @@ struct MaskFileOptions {
 
 // The mask as it is used on this model; nothing where none was given. A model of another shape is
 // an input error; one with other norm gains is said on the log with the overlap of the dims, is an
-// input error with --strict, and gets its dims chosen anew with --refresh. Calls check().
+// input error with --strict, and gets its dims chosen anew with --refresh. Calls check(). Says
+// where no mask was given and the model, or the adapter in that folder, was trained under one.
 [[nodiscard]] std::optional<MaskSpec> mask_for(const MaskFileOptions& options, const Model& model,
-                                               const Log& log);
+                                               const Log& log, const std::string& adapter = "");
 
 }  // namespace onset::app

@@ -118,8 +118,9 @@ int run_merge(const Invocation& invocation) {
   Console console(options.quiet);
   const auto model = open_model(path, options.compute, console.log());
   const auto facts = model_json(model);
-  const MergeOptions merging{.dtype = options.type(),
-                             .mask = mask_for(options.mask, model, console.log())};
+  const MergeOptions merging{
+      .dtype = options.type(),
+      .mask = mask_for(options.mask, model, console.log(), options.compute.adapter)};
   const auto report = merge(model, options.output, merging);
 
   ResultWriter writer("");

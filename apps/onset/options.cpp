@@ -160,9 +160,13 @@ std::string single_model(const CommandLine& line, const std::string& verb) {
                       str_cat("see: onset ", verb, " --help"));
   }
   if (given.size() > 1) {
+    const std::string& extra = given[1];
+    const bool of_a_switch =
+        extra == "true" || extra == "True" || extra == "false" || extra == "False";
     throw usage_error(
-        str_cat("onset ", verb, " takes one model; ", quote(given[1]), " is one too many"),
-        str_cat("see: onset ", verb, " --help"));
+        str_cat("onset ", verb, " takes one model; ", quote(extra), " is one too many"),
+        of_a_switch ? "a switch takes no value: leave it out"
+                    : str_cat("see: onset ", verb, " --help"));
   }
   refuse_empty_path(given.front());
   return given.front();

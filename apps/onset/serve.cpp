@@ -160,7 +160,7 @@ int run_serve(const Invocation& invocation) {
   set_threads(threads);
   const auto model = open_model(path, options.compute, console.log());
   const auto tokenizer = open_tokenizer(path, "a server needs the model's tokenizer");
-  auto mask = mask_for(options.mask, model, console.log());
+  auto mask = mask_for(options.mask, model, console.log(), options.compute.adapter);
   const ServedModel served{
       .model = model,
       .tokenizer = tokenizer,

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <cstring>
 
 #include "onset/base/error.h"
 
@@ -16,10 +17,17 @@ namespace {
 // A handler can reach nothing else.
 int pipe_ends[2] = {-1, -1};
 std::atomic<bool> is_ready = false;
+std::atomic<bool> has_come = false;
+StopSignals::Ways ways_now;
 
 extern "C" void on_stop(int /*signal*/) {
-  if (!is_ready.load(std::memory_order_relaxed)) ::_exit(0);
+  if (!is_ready.load(std::memory_order_relaxed)) ::_exit(ways_now.early_exit);
   const int saved = errno;
+  const bool again = has_come.exchange(true);
+  if (again && ways_now.again_ends) ::_exit(1);
+  if (!again && ways_now.said != nullptr) {
+    static_cast<void>(!::write(STDERR_FILENO, ways_now.said, std::strlen(ways_now.said)));
+  }
   static_cast<void>(!::write(pipe_ends[1], "x", 1));
   errno = saved;
 }
@@ -34,7 +42,9 @@ void set_handler(void (*handler)(int)) {
 
 }  // namespace
 
-StopSignals::StopSignals() {
+StopSignals::StopSignals(const Ways& ways) {
+  ways_now = ways;
+  has_come = false;
   if (::pipe2(pipe_ends, O_CLOEXEC | O_NONBLOCK) != 0) {
     throw resource_error("the system gives no pipe");
   }

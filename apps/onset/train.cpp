@@ -50,6 +50,22 @@ std::string overview() {
                  "TOML.\n");
 }
 
+constexpr const char* stopping_words =
+    "\nonset: stopping after this update, which is saved; a second signal ends at once\n";
+
+// "6 h 56 min", "12 min", "40 s".
+std::string duration_words(double seconds) {
+  constexpr double minute = 60;
+  constexpr double hour = 3600;
+  constexpr double longest = 1e7 * hour;
+  const auto whole = [](double value) { return static_cast<std::int64_t>(value); };
+  if (!(seconds < longest)) return "years";
+  if (seconds < 100) return str_cat(whole(std::round(seconds)), " s");
+  const std::int64_t minutes = whole(std::round(seconds / minute));
+  if (seconds < 100 * minute) return str_cat(minutes, " min");
+  return str_cat(grouped(minutes / 60), " h ", minutes % 60, " min");
+}
+
 // "loss 1.2345", as many digits as say something.
 std::string number_text(double value) {
   const double size = std::abs(value);
@@ -122,7 +138,7 @@ class RunView {
     if (!first_step_ || step_ <= *first_step_ || step_ >= total_) return {};
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin_;
     const auto made = static_cast<double>(step_ - *first_step_);
-    return human_seconds(elapsed.count() / made * static_cast<double>(total_ - step_));
+    return duration_words(elapsed.count() / made * static_cast<double>(total_ - step_));
   }
 
   Console& console_;
@@ -188,7 +204,8 @@ int run_train(const Invocation& invocation) {
     writer.finish();
     return 0;
   }
-  StopSignals signals;
+  StopSignals signals(
+      {.early_exit = 1, .said = ranks.is_first() ? stopping_words : nullptr, .again_ends = true});
   keep_freed_memory();
   set_threads(static_cast<int>(options->threads));
   Console console(options->quiet || !ranks.is_first());
@@ -206,7 +223,7 @@ int run_train(const Invocation& invocation) {
   };
   events.should_stop = [&] { return signals.wait_for(std::chrono::milliseconds(0)); };
   events.watched_prompts = watched_prompts;
-  signals.ready();
+  events.begins = [&] { signals.ready(); };
   const TrainingResult result = run_training(settings, ranks, events, console.log());
   console.erase();
   if (!ranks.is_first()) return 0;

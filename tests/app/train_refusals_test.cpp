@@ -129,6 +129,30 @@ TEST(TrainRefusals, AStepWithoutAnyRewardIsSaidOnce) {
   }
 }
 
+TEST(TrainRefusals, AStepWithEqualRewardsIsWarnedOf) {
+  const TemporaryFolder folder;
+  const auto data = folder.write(
+      "rows.jsonl",
+      "{\"prompt_ids\": [1, 5], \"completions\": [[7, 2], [9, 2]], \"rewards\": [1, 1]}\n");
+  const Outcome run = run_onset(
+      {"train", "grpo", model_path("llama"), "--train-file", data.string(), "--num-generations",
+       "2", "--per-device-train-batch-size", "2", "--logging-steps", "1", "--no-check-leaks",
+       "--max-steps", "2", "-o", (folder.path() / "run").string()});
+  ASSERT_EQ(run.code, 0) << run.error;
+  const std::string words = "all completions of a prompt have the same reward";
+  const std::size_t first = run.error.find(words);
+  ASSERT_NE(first, std::string::npos) << run.error;
+  EXPECT_EQ(run.error.find(words, first + 1), std::string::npos) << run.error;
+}
+
+TEST(TrainRefusals, FilesOfAnotherKindAreNamed) {
+  const TemporaryFolder folder;
+  const auto data = folder.write("rows.parquet", "PAR1");
+  const Outcome run = run_onset(sft_arguments(data, folder.path() / "run"));
+  EXPECT_EQ(run.code, 1);
+  EXPECT_NE(run.error.find(".parquet files are not read"), std::string::npos) << run.error;
+}
+
 TEST(TrainRefusals, ColumnsAreNamedOneFlagEach) {
   const TemporaryFolder folder;
   const auto data = folder.write("rows.jsonl", id_rows(4));
@@ -153,6 +177,23 @@ TEST(TrainRefusals, WrongUseIsRefusedBeforeAnythingIsRead) {
                                          {"--use-peft", "--lora-target-modules", "k_porj"})),
                  2, "k_proj");
   EXPECT_FALSE(fs::exists(folder.path() / "run"));
+}
+
+TEST(TrainRefusals, AnAdapterThatCannotFitIsRefusedBeforeItIsMade) {
+  const TemporaryFolder folder;
+  const auto data = folder.write("rows.jsonl", id_rows(4));
+  const auto output = folder.path() / "run";
+  const Outcome adapter =
+      run_onset(sft_arguments(data, output, {"--use-peft", "--lora-r", "1000000000000"}));
+  EXPECT_EQ(adapter.code, 1) << adapter.error;
+  EXPECT_NE(adapter.error.find("make lora_r smaller"), std::string::npos) << adapter.error;
+  EXPECT_FALSE(fs::exists(output));
+}
+
+TEST(TrainRefusals, ASwitchWithAValueIsExplained) {
+  const Outcome run = run_onset({"train", "sft", model_path("llama"), "--bf16", "true"});
+  EXPECT_EQ(run.code, 2);
+  EXPECT_NE(run.error.find("a switch takes no value"), std::string::npos) << run.error;
 }
 
 }  // namespace

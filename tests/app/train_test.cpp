@@ -1,9 +1,11 @@
 // onset train: runs, what they write, how they stop and go on, alone and on several ranks.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <iterator>
 #include <string_view>
 #include <thread>
 
@@ -143,6 +145,7 @@ TEST(TrainVerb, ASignalEndsTheStepAndSaves) {
       sft_arguments(data, output, {"--max-steps", "100000", "--logging-steps", "1"}));
   program.wait_for("step 3/");
   program.signal(SIGINT);
+  program.wait_for("stopping after this update");
   program.wait_for("saved");
   EXPECT_EQ(program.wait(), 0);
   EXPECT_FALSE(fs::exists(output / "final"));
@@ -434,7 +437,9 @@ TEST(TrainVerb, OtherDataUnderTheSameNameDoNotGoOnWithARun) {
   const Outcome run = run_onset(
       sft_arguments(data, output, {"--max-steps", "2", "--resume-from-checkpoint", "last"}));
   EXPECT_EQ(run.code, 1);
-  EXPECT_NE(run.error.find("the run cannot go on from here: data"), std::string::npos) << run.error;
+  EXPECT_NE(run.error.find("the run cannot go on from here: its data have changed"),
+            std::string::npos)
+      << run.error;
 }
 
 TEST(TrainVerb, RanksThatReadOtherDataEndTogether) {
@@ -460,6 +465,60 @@ TEST(TrainVerb, RanksThatReadOtherDataEndTogether) {
   EXPECT_NE(read_file(errors).find("rank 1 has read other data than rank 0"), std::string::npos)
       << read_file(errors);
   EXPECT_FALSE(fs::exists(output));
+}
+
+TEST(TrainVerb, ANewModelThatCannotFitIsRefusedBeforeItIsWritten) {
+  const TemporaryFolder folder;
+  const auto output = folder.path() / "run";
+  std::vector<std::string> arguments = pretrain_arguments(folder, output);
+  const auto layers = std::find(arguments.begin(), arguments.end(), "--num-hidden-layers");
+  *std::next(layers) = "1000000000";
+  const Outcome run = run_onset(arguments);
+  EXPECT_EQ(run.code, 1) << run.error;
+  EXPECT_NE(run.error.find("make hidden_size or num_hidden_layers smaller"), std::string::npos)
+      << run.error;
+  EXPECT_FALSE(fs::exists(output));
+}
+
+TEST(TrainVerb, ASecondSignalEndsAtOnce) {
+  const TemporaryFolder folder;
+  // An update of many micro-batches: the second signal finds it under way.
+  const auto data = folder.write("rows.jsonl", id_rows(2000));
+  const auto output = folder.path() / "run";
+  BackgroundProgram program(
+      sft_arguments(data, output,
+                    {"--max-steps", "100", "--logging-steps", "1", "--per-device-train-batch-size",
+                     "1", "--gradient-accumulation-steps", "2000"}));
+  program.wait_for("step 1/");
+  program.signal(SIGINT);
+  program.wait_for("a second signal ends at once");
+  program.signal(SIGINT);
+  EXPECT_EQ(program.wait(), 1);
+  EXPECT_FALSE(fs::exists(output / "checkpoint-2"));
+}
+
+TEST(TrainVerb, WhatWasTrainedUnderAMaskIsSaidToBe) {
+  const TemporaryFolder folder;
+  const auto data = folder.write("rows.jsonl", id_rows(4));
+  const auto mask = folder.path() / "mask.json";
+  ASSERT_EQ(run_onset({"mask", "make", model_path("llama_me"), "-o", mask.string(), "--ids",
+                       "1,5,9", "--from-layer", "1"})
+                .code,
+            0);
+  std::vector<std::string> arguments = sft_arguments(
+      data, folder.path() / "run", {"--max-steps", "1", "--use-peft", "--wemask", mask.string()});
+  arguments[2] = model_path("llama_me");
+  const Outcome trained = run_onset(arguments);
+  ASSERT_EQ(trained.code, 0) << trained.error;
+  const std::string adapter = (folder.path() / "run/final").string();
+  const std::vector<std::string> generate{
+      "generate", model_path("llama_me"), "--adapter", adapter, "--ids",
+      "1,5,9",    "--max-new-tokens",     "1"};
+  const Outcome plain = run_onset(generate);
+  EXPECT_NE(plain.error.find(adapter + "/wemask.json"), std::string::npos) << plain.error;
+  std::vector<std::string> masked = generate;
+  masked.insert(masked.end(), {"--wemask", adapter + "/wemask.json"});
+  EXPECT_EQ(run_onset(masked).error.find("used without it"), std::string::npos);
 }
 
 }  // namespace

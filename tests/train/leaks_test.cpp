@@ -81,7 +81,8 @@ TEST_F(Leaks, TheReportNamesWhatLeaksAndWhatWasNotCompared) {
   LeakReport report = index.report();
   index.check({{"prompt", "nothing"}}, report);
   EXPECT_EQ(report.text(),
-            "Not compared, since their data are not at hand: missing (task_data says where).");
+            "None of 1 row holds an item of the 1 task that were compared. Not compared, since "
+            "their data are not at hand: missing; task_data names the folder that has them.");
   index.check({{"prompt", "Who?"}}, report);
   index.check({{"prompt", "who?"}}, report);
   EXPECT_EQ(report.rows, 3);
@@ -92,7 +93,7 @@ TEST_F(Leaks, TheReportNamesWhatLeaksAndWhatWasNotCompared) {
   EXPECT_EQ(report.text(),
             "2 of 3 rows hold items of tasks that onset eval asks: 1 of 3 of asked. A model that "
             "is trained on them cannot be judged by them. Row 2 has \"Who?\". Not compared, since "
-            "their data are not at hand: missing (task_data says where).");
+            "their data are not at hand: missing; task_data names the folder that has them.");
 }
 
 TEST(LeaksOfPublicData, ThePapersTrainingFileOfGsm8kIsItsTestSet) {

@@ -285,5 +285,20 @@ TEST(NewLora, RefusesNamesThatFitNothing) {
             std::string::npos);
 }
 
+TEST(NewLora, ItsSizeIsKnownBeforeItIsMade) {
+  for (const char* name : {"phi3", "mixtral", "deepseek_v2"}) {
+    Model model = open_model(onset::testing::data(std::string("models/") + name));
+    LoraConfig config;
+    config.rank = 3;
+    config.all_linear = true;
+    config.rank_pattern = {{"o_proj", 7}};
+    double made = 0;
+    for (const AdaptedModule& module : new_lora(model.decoder_to_change(), config, 1).adapted) {
+      made += static_cast<double>(module.down.numel() + module.up.numel());
+    }
+    EXPECT_EQ(new_lora_weights(model.decoder_to_change(), config), made) << name;
+  }
+}
+
 }  // namespace
 }  // namespace onset::testing

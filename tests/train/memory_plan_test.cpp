@@ -179,5 +179,27 @@ TEST(MemoryPlan, FactsAreThoseOfTheFile) {
   EXPECT_EQ(facts.stored_as_bf16, 0);
 }
 
+TEST(MemoryPlan, WeightsThatCannotFitAreRefusedBeforeTheyAreMade) {
+  // 16 bytes each.
+  EXPECT_NO_THROW(refuse_an_adapter_that_cannot_fit(1e6, 16 * million));
+  EXPECT_NO_THROW(refuse_an_adapter_that_cannot_fit(1e30, std::nullopt));
+  const std::string adapter =
+      error_of([] { refuse_an_adapter_that_cannot_fit(1e6 + 1, 16 * million); });
+  EXPECT_NE(adapter.find("an adapter of 1,000,001 weights"), std::string::npos) << adapter;
+  EXPECT_NE(adapter.find("make lora_r smaller"), std::string::npos) << adapter;
+  const std::string model = error_of([] { refuse_a_new_model_that_cannot_fit(1e30, million); });
+  EXPECT_NE(model.find("make hidden_size or num_hidden_layers smaller"), std::string::npos)
+      << model;
+  // What the settings of the method have no word for is not advised.
+  TrainSettings pretrain = settings_of(false, false);
+  pretrain.method = TrainMethod::pretrain;
+  const MemoryFacts large{.weights = 500 * million, .trained = 500 * million};
+  const MemoryPlan plan = memory_plan(pretrain, small_config(), large);
+  const std::string hint =
+      error_of([&] { refuse_what_cannot_fit(plan, pretrain, large, 1000 * million); });
+  EXPECT_EQ(hint.find("use_peft"), std::string::npos) << hint;
+  EXPECT_NE(hint.find("make hidden_size"), std::string::npos) << hint;
+}
+
 }  // namespace
 }  // namespace onset::testing

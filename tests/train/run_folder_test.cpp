@@ -21,5 +21,20 @@ TEST(RunFolder, AFileInItsWayIsNamed) {
   EXPECT_NO_THROW(require_folder("a-folder-that-is-not-there"));
 }
 
+TEST(RunFolder, ARunThatMadeNoUpdateIsNoneToKeep) {
+  const TemporaryFolder folder;
+  EXPECT_NO_THROW(refuse_another_run(folder.path()));
+  static_cast<void>(folder.write("settings.toml", "seed = 1\n"));
+  static_cast<void>(folder.write("metrics.jsonl", ""));
+  EXPECT_NO_THROW(refuse_another_run(folder.path()));
+  std::filesystem::create_directory(folder.path() / "final");
+  EXPECT_NE(error_of([&] { refuse_another_run(folder.path()); }).find("holds another run"),
+            std::string::npos);
+  std::filesystem::remove(folder.path() / "final");
+  static_cast<void>(folder.write("metrics.jsonl", "{\"step\": 1}\n"));
+  EXPECT_NE(error_of([&] { refuse_another_run(folder.path()); }).find("holds another run"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace onset::testing

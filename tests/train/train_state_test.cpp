@@ -227,5 +227,31 @@ TEST(TrainState, DamagedFilesAreErrorsThatNameThem) {
   }
 }
 
+TEST(TrainState, OtherRowsAndOtherRanksAreSaidInWords) {
+  TrainState saved = state_at(20);
+  saved.identity["data"] = "0123";
+  saved.identity["ranks"] = 2;
+  OrderedJson other = saved.identity;
+  other["data"] = "4567";
+  std::string message = error_of([&] { check_same_run(saved, other, "c"); });
+  EXPECT_NE(message.find("its data have changed"), std::string::npos) << message;
+  EXPECT_EQ(message.find("0123"), std::string::npos) << message;
+  other = saved.identity;
+  other["ranks"] = 1;
+  message = error_of([&] { check_same_run(saved, other, "c"); });
+  EXPECT_NE(message.find("mpirun -n 2"), std::string::npos) << message;
+}
+
+TEST(TrainState, ACheckpointWithoutItsStateNamesTheOneBefore) {
+  const TemporaryFolder output;
+  AdamW optimizer(two_parameters(), {});
+  static_cast<void>(save(output.path(), state_at(2), optimizer));
+  const fs::path last = save(output.path(), state_at(4), optimizer);
+  fs::remove(last / "trainer_state.json");
+  const std::string message = error_of([&] { check_checkpoint(last); });
+  EXPECT_NE(message.find("trainer_state.json: is missing"), std::string::npos) << message;
+  EXPECT_NE(message.find("checkpoint-2"), std::string::npos) << message;
+}
+
 }  // namespace
 }  // namespace onset

@@ -13,9 +13,9 @@ void set_threads(int threads);
 // computation.
 void spin_briefly();
 // Keeps freed activations for the next layer instead of giving every large block back to the system
-// and faulting it in again, which costs a tenth of a pass, and gives tensors blocks that the next of
-// the same size fit. Process-wide (glibc's mallopt, libtorch's allocator), so a program decides it;
-// call before the first computation.
+// and faulting it in again, which costs a tenth of a pass, and gives tensors blocks that the next
+// of the same size fit. Process-wide (glibc's mallopt, libtorch's allocator), so a program decides
+// it; call before the first computation.
 void keep_freed_memory();
 // The version of libtorch ("2.15.0"), for reports.
 [[nodiscard]] const char* torch_version();

@@ -182,9 +182,14 @@ std::string LeakReport::text() const {
         join(counts, ", "), ". A model that is trained on them cannot be judged by them. Row ",
         items.front().row + 1, " has ", quote(items.front().question, shown), "."));
   }
+  if (leaking == 0 && !compared.empty()) {
+    sentences.push_back(str_cat("None of ", counted(rows, "row"), " holds an item of the ",
+                                counted(static_cast<std::int64_t>(compared.size()), "task"),
+                                " that were compared."));
+  }
   if (!skipped.empty()) {
     sentences.push_back(str_cat("Not compared, since their data are not at hand: ",
-                                names_of(skipped), " (task_data says where)."));
+                                names_of(skipped), "; task_data names the folder that has them."));
   }
   return join(sentences, " ");
 }

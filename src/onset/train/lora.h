@@ -46,6 +46,9 @@ struct LoraTensors {
 // saved modules as the model has them. Usage errors, with the nearest names, for names and patterns
 // that fit no module; for an embedding, which takes no adapter here.
 [[nodiscard]] LoraTensors new_lora(Decoder& decoder, const LoraConfig& config, std::uint64_t seed);
+// Numbers in the A and B of all of them, before they are made; as a double, for a configuration may
+// ask for more than any count holds.
+[[nodiscard]] double new_lora_weights(Decoder& decoder, const LoraConfig& config);
 
 // An adapter on a model. Copies of a Model share its decoder, so all of them have it.
 class LoraAdapter {

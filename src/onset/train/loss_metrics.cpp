@@ -29,7 +29,7 @@ Metrics metrics_of(const Advantages& advantages) {
   if (advantages.frac_abstained == 1) return {abstained};
   return {{"reward", advantages.reward_mean},
           {"reward_std", advantages.reward_std},
-          {"frac_reward_zero_std", advantages.frac_reward_zero_std},
+          {equal_rewards_metric, advantages.frac_reward_zero_std},
           abstained};
 }
 

@@ -10,6 +10,8 @@ namespace onset {
 
 // The share of completions that no reward judged.
 inline constexpr const char* abstained_metric = "frac_reward_abstained";
+// The share of prompts whose completions all have the same reward.
+inline constexpr const char* equal_rewards_metric = "frac_reward_zero_std";
 
 // Means over the window's pairs; nothing where there are none.
 [[nodiscard]] Metrics metrics_of(const DpoTotals& totals);

@@ -13,8 +13,30 @@ namespace {
 
 constexpr std::int64_t float_bytes = 4;
 constexpr std::int64_t half_bytes = 2;
+constexpr std::int64_t mebibyte = std::int64_t{1} << 20;
 constexpr std::int64_t program = std::int64_t{250} << 20;  // libtorch and what it keeps
 constexpr std::int64_t logit_bytes = float_bytes * logits_at_once;
+
+constexpr const char* smaller_adapter_hint = "make lora_r smaller, or adapt fewer modules";
+constexpr const char* smaller_model_hint = "make hidden_size or num_hidden_layers smaller";
+
+void refuse_weights(const std::string& what, double weights, const char* hint,
+                    std::optional<std::int64_t> available) {
+  constexpr double bytes_each = 16;
+  if (!available || weights * bytes_each <= static_cast<double>(*available)) return;
+  // Settings may ask for more than any count holds.
+  constexpr double countable = 1e15;
+  const std::string count = weights < countable
+                                ? counted(static_cast<std::int64_t>(weights), "weight")
+                                : "more than 10^15 weights";
+  const std::string need =
+      weights < countable ? "about " + memory_words(static_cast<std::int64_t>(weights * bytes_each))
+                          : std::string("more than any machine has");
+  throw resource_error(
+      str_cat(what, " of ", count, " needs ", need, " for values, gradients and moments, and ",
+              memory_words(*available), " are free"),
+      hint);
+}
 
 std::int64_t ffn_of(const ModelConfig& config, std::int64_t layer) {
   return config.is_mixture(layer) ? config.mixture.chosen * config.mixture.ffn : config.ffn;
@@ -122,9 +144,9 @@ std::string MemoryPlan::text() const {
   }
   return str_cat("Memory", device == "cpu" ? "" : " of " + device,
                  ", estimated: ", memory_words(total()), " (", list,
-                 in_turn > 0 ? str_cat("; activations make room for gradients, ",
-                                       memory_words(in_turn), " of both are the same")
-                             : "",
+                 in_turn >= mebibyte ? str_cat("; less ", memory_words(in_turn),
+                                               ", which gradients take over from activations")
+                                     : "",
                  ").");
 }
 
@@ -176,6 +198,14 @@ MemoryPlan memory_plan(const TrainSettings& settings, const ModelConfig& config,
   return plan;
 }
 
+void refuse_an_adapter_that_cannot_fit(double weights, std::optional<std::int64_t> available) {
+  refuse_weights("an adapter", weights, smaller_adapter_hint, available);
+}
+
+void refuse_a_new_model_that_cannot_fit(double weights, std::optional<std::int64_t> available) {
+  refuse_weights("a model", weights, smaller_model_hint, available);
+}
+
 void refuse_what_cannot_fit(const MemoryPlan& plan, const TrainSettings& settings,
                             const MemoryFacts& facts, std::optional<std::int64_t> available) {
   if (!available || plan.total() <= *available) return;
@@ -196,6 +226,10 @@ void refuse_what_cannot_fit(const MemoryPlan& plan, const TrainSettings& setting
                                                       : "make max_length smaller";
   } else if (what == "rollouts") {
     hint = "make gradient_accumulation_steps or max_completion_length smaller";
+  } else if (settings.method == TrainMethod::pretrain && what != "program") {
+    hint = smaller_model_hint;
+  } else if (settings.lora.use_peft && (what == "gradients" || what == "moments")) {
+    hint = smaller_adapter_hint;
   } else if (!settings.lora.use_peft && what != "program") {
     hint = "train an adapter: set use_peft";
   }

@@ -57,4 +57,9 @@ struct MemoryPlan {
 void refuse_what_cannot_fit(const MemoryPlan& plan, const TrainSettings& settings,
                             const MemoryFacts& facts, std::optional<std::int64_t> available);
 
+// The same of trained weights alone, before they are made: their values, gradients and moments
+// (16 bytes each). Of an adapter by lora_r, and of a new model by the sizes in its settings.
+void refuse_an_adapter_that_cannot_fit(double weights, std::optional<std::int64_t> available);
+void refuse_a_new_model_that_cannot_fit(double weights, std::optional<std::int64_t> available);
+
 }  // namespace onset

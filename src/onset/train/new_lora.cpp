@@ -113,6 +113,16 @@ std::vector<SavedModule> saved_modules(Decoder& decoder, const std::vector<std::
   return saved;
 }
 
+double new_lora_weights(Decoder& decoder, const LoraConfig& config) {
+  double sum = 0;
+  for (const LinearModule& module : linear_modules(decoder)) {
+    if (!is_target(config, module.name, module.role == ModuleRole::projection)) continue;
+    sum += static_cast<double>(rank_of(config, module.name)) *
+           static_cast<double>(module.in_features() + module.out_features());
+  }
+  return sum;
+}
+
 LoraTensors new_lora(Decoder& decoder, const LoraConfig& config, std::uint64_t seed) {
   check(config);
   const auto options = at::TensorOptions().dtype(residual_type(decoder.compute()));

@@ -141,6 +141,19 @@ void write_layer(WeightWriter& weights, const PretrainSettings& shape, std::int6
 
 }  // namespace
 
+double new_model_weights(const PretrainSettings& settings, std::int64_t vocabulary) {
+  const PretrainSettings shape = filled(settings);
+  const auto number = [](std::int64_t value) { return static_cast<double>(value); };
+  const double hidden = number(shape.hidden_size);
+  const double heads = number(shape.num_attention_heads) + number(shape.num_key_value_heads);
+  // q and o, k and v; gate, up and down; two gains.
+  double layer = 2 * hidden * heads * number(shape.head_dim) +
+                 3 * hidden * number(shape.intermediate_size) + 2 * hidden;
+  if (shape.model_type == "qwen3") layer += 2 * number(shape.head_dim);
+  const double matrices = shape.tie_word_embeddings ? 1 : 2;
+  return number(shape.num_hidden_layers) * layer + matrices * number(vocabulary) * hidden + hidden;
+}
+
 void write_new_model(const std::filesystem::path& folder, const PretrainSettings& settings,
                      const std::filesystem::path& source, const Tokenizer& tokenizer,
                      std::uint64_t seed) {

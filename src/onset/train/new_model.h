@@ -18,4 +18,7 @@ void write_new_model(const std::filesystem::path& folder, const PretrainSettings
                      const std::filesystem::path& source, const Tokenizer& tokenizer,
                      std::uint64_t seed);
 
+// Numbers of its weights; as a double, for settings may ask for more than any count holds.
+[[nodiscard]] double new_model_weights(const PretrainSettings& settings, std::int64_t vocabulary);
+
 }  // namespace onset

@@ -46,9 +46,16 @@ void require_list(const OrderedJson& value, const std::string& where, const char
 
 void require_records(const std::filesystem::path& path) {
   std::error_code ignored;
-  if (std::filesystem::exists(path, ignored)) return;
-  throw input_error(str_cat(path.string(), ": there is no such file"),
-                    "name a .jsonl file with one example a line");
+  if (!std::filesystem::exists(path, ignored)) {
+    throw input_error(str_cat(path.string(), ": there is no such file"),
+                      "name a .jsonl file with one example a line");
+  }
+  const std::string kind = path.extension().string();
+  for (const char* unread : {".parquet", ".arrow", ".gz", ".zst", ".xz", ".bz2", ".zip"}) {
+    if (kind != unread) continue;
+    throw input_error(str_cat(path.string(), ": ", kind, " files are not read"),
+                      "write its rows as JSON lines (datasets: to_json), or unpack it");
+  }
 }
 
 std::vector<TaskRow> read_records(const std::filesystem::path& path) {

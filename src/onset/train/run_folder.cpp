@@ -38,11 +38,15 @@ void require_folder(const std::filesystem::path& output) {
 }
 
 void refuse_another_run(const std::filesystem::path& output) {
-  if (!std::filesystem::exists(output / "metrics.jsonl") && list_checkpoints(output).empty())
-    return;
+  // A run that failed in its first update has left no line and no checkpoint: nothing is lost.
+  std::error_code absent;
+  const auto bytes = std::filesystem::file_size(output / "metrics.jsonl", absent);
+  const bool has_lines = !absent && bytes > 0;
+  const bool has_checkpoints = !list_checkpoints(output).empty();
+  if (!has_lines && !has_checkpoints && !std::filesystem::exists(output / final_folder)) return;
   throw input_error(
       str_cat(output.string(), ": holds another run"),
-      list_checkpoints(output).empty()
+      !has_checkpoints
           ? "it has no checkpoint to go on from: delete it, or give another folder"
           : "go on with it (resume_from_checkpoint = \"last\"), or give another folder");
 }

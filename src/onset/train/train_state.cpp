@@ -129,6 +129,12 @@ void check_tensor(const TensorInfo& info, const at::Tensor& tensor, const std::s
 }
 
 OrderedJson parsed_state(const std::filesystem::path& checkpoint, const std::string& where) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(where, ignored) &&
+      std::filesystem::is_directory(checkpoint, ignored)) {
+    throw input_error(str_cat(where, ": is missing, and was saved with the checkpoint"),
+                      earlier_checkpoint_hint(checkpoint));
+  }
   const std::string text = read_file(where);
   try {
     return parse_ordered_json(text, where);
@@ -201,6 +207,19 @@ void check_same_run(const TrainState& saved, const OrderedJson& identity,
   // Numbers compare as they read back: 1 and 1.0 are one value, and so are they here.
   const std::string difference = first_difference(saved.identity, identity, "");
   if (difference.empty()) return;
+  // Of the rows there is a hash alone, which says nothing to anybody.
+  if (difference.starts_with("data was ")) {
+    throw input_error(
+        str_cat(checkpoint.string(), ": the run cannot go on from here: its data have changed"),
+        "bring back the rows and the tokenizer that it began with, or begin a new one in another "
+        "folder");
+  }
+  if (difference.starts_with("ranks was ")) {
+    throw input_error(
+        str_cat(checkpoint.string(), ": the run cannot go on from here: ", difference),
+        str_cat("start it on as many ranks as before: mpirun -n ",
+                saved.identity.value("ranks", OrderedJson()).dump()));
+  }
   throw input_error(str_cat(checkpoint.string(), ": the run cannot go on from here: ", difference),
                     "use the settings of that run, or begin a new one in another folder");
 }

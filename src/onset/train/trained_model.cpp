@@ -8,6 +8,7 @@
 #include "onset/model/decoder.h"
 #include "onset/model/save_model.h"
 #include "onset/train/gradients.h"
+#include "onset/train/memory_plan.h"
 #include "onset/train/peft.h"
 #include "onset/train/report_words.h"
 #include "onset/wemask/mask.h"
@@ -40,9 +41,10 @@ LoraConfig lora_config(const LoraSettings& settings, const std::string& base) {
 
 std::unique_ptr<LoraAdapter> adapter_of(Decoder& decoder, const LoraSettings& settings,
                                         const std::string& base, std::uint64_t seed,
-                                        const Log& log) {
+                                        std::optional<std::int64_t> memory, const Log& log) {
   if (settings.adapter.empty()) {
     const LoraConfig config = lora_config(settings, base);
+    refuse_an_adapter_that_cannot_fit(new_lora_weights(decoder, config), memory);
     return std::make_unique<LoraAdapter>(decoder, config, new_lora(decoder, config, seed),
                                          /*trains=*/true);
   }
@@ -73,7 +75,7 @@ std::optional<MaskSpec> mask_of(const TrainWemaskSettings& settings, const Model
 }
 
 TrainedModel::TrainedModel(const std::filesystem::path& path, const TrainSettings& settings,
-                           const Log& log)
+                           const Log& log, std::optional<std::int64_t> memory)
     : model_(Model::open(path,
                          {.compute = settings.trainer.bf16 ? Compute::bf16 : Compute::f32,
                           .residency = Residency::resident,
@@ -85,7 +87,7 @@ TrainedModel::TrainedModel(const std::filesystem::path& path, const TrainSetting
                         .mask_update = settings.wemask.update};
   if (settings.lora.use_peft) {
     adapter_ = adapter_of(decoder, settings.lora, settings.model,
-                          static_cast<std::uint64_t>(settings.trainer.seed), log);
+                          static_cast<std::uint64_t>(settings.trainer.seed), memory, log);
     options.dropout = adapter_->dropout();
     policy_ = std::make_unique<Policy>(
         model_, adapter_->parameters(), [this] { adapter_->refresh(); }, options);

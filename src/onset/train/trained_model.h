@@ -19,7 +19,10 @@ class TrainedModel {
   // Of checked settings; `path` is the model's. Throws what Model::open, read_peft and the mask's
   // reader throw, and usage errors for adapters that fit no module. A mask that was made for other
   // gains is said on the log. Not in InferenceMode.
-  TrainedModel(const std::filesystem::path& path, const TrainSettings& settings, const Log& log);
+  // `memory`: bytes that are free for it, where that is known; an adapter that cannot fit is a
+  // resource error before it is made.
+  TrainedModel(const std::filesystem::path& path, const TrainSettings& settings, const Log& log,
+               std::optional<std::int64_t> memory = std::nullopt);
 
   [[nodiscard]] const Model& model() const { return model_; }
   [[nodiscard]] Policy& policy() { return *policy_; }

@@ -71,7 +71,7 @@ class Run {
   [[nodiscard]] std::int64_t total_steps() const;
   [[nodiscard]] TrainerOptions trainer_options(std::int64_t steps) const;
   [[nodiscard]] TrainerCalls trainer_calls(std::int64_t steps);
-  void warn_of_abstaining(std::int64_t step, const Metrics& metrics);
+  void warn_of_nothing_learnt(std::int64_t step, const Metrics& metrics);
   [[nodiscard]] std::filesystem::path write_final(Trainer& trainer, const RunResult& result);
 
   const TrainSettings& settings_;
@@ -86,7 +86,7 @@ class Run {
   RunData data_;
   std::string data_content_;
   std::optional<RunObjective> objective_;
-  bool warned_of_abstaining_ = false;
+  bool warned_of_nothing_learnt_ = false;
   std::vector<ScanPrompt> watched_;
   std::optional<AppendFile> watch_lines_;
 };
@@ -201,7 +201,7 @@ TrainerCalls Run::trainer_calls(std::int64_t steps) {
   calls.write_model = [this](const std::filesystem::path& folder) { trained_->write(folder); };
   calls.updated = [this, steps](std::int64_t step, const Metrics& metrics) {
     if (!ranks_.is_first()) return;
-    warn_of_abstaining(step, metrics);
+    warn_of_nothing_learnt(step, metrics);
     if (events_.updated) events_.updated(step, steps, metrics);
   };
   calls.logged = events_.logged;
@@ -214,16 +214,27 @@ TrainerCalls Run::trainer_calls(std::int64_t steps) {
 }
 
 // Once: metrics.jsonl has the others.
-void Run::warn_of_abstaining(std::int64_t step, const Metrics& metrics) {
-  if (warned_of_abstaining_) return;
-  for (const auto& [name, value] : metrics) {
-    if (name != abstained_metric || value < 1) continue;
-    log_.warning(str_cat("step ", step,
-                         ": every reward abstained from every completion, so nothing ",
-                         "is learnt from it; ", abstained_metric,
-                         " in metrics.jsonl is the share of completions without a reward"));
-    warned_of_abstaining_ = true;
+void Run::warn_of_nothing_learnt(std::int64_t step, const Metrics& metrics) {
+  if (warned_of_nothing_learnt_) return;
+  const auto is_whole = [&](const std::string& share) {
+    return std::any_of(metrics.begin(), metrics.end(), [&](const auto& metric) {
+      return metric.first == share && metric.second >= 1;
+    });
+  };
+  std::string why;
+  if (is_whole(abstained_metric)) {
+    why = str_cat("every reward abstained from every completion; ", abstained_metric,
+                  " in metrics.jsonl is the share of completions without a reward");
+  } else if (is_whole(equal_rewards_metric)) {
+    why = str_cat("all completions of a prompt have the same reward; ", equal_rewards_metric,
+                  " in metrics.jsonl is the share of such prompts");
+    if (is_whole("completions/clipped_ratio")) {
+      why += ", and every completion was cut at max_completion_length";
+    }
   }
+  if (why.empty()) return;
+  log_.warning(str_cat("step ", step, ": nothing is learnt from it, since ", why));
+  warned_of_nothing_learnt_ = true;
 }
 
 std::filesystem::path Run::write_final(Trainer& trainer, const RunResult& result) {
@@ -259,6 +270,8 @@ TrainingResult Run::go() {
     model_path_ = output / initial_folder;
     if (ranks_.is_first() && !resumed) {
       require_input(tokenizer_.has_value(), settings_.model, ": has no tokenizer");
+      refuse_a_new_model_that_cannot_fit(
+          new_model_weights(settings_.pretrain, tokenizer_->vocabulary_size()), memory_);
       make_folder(output);
       write_folder_atomically(model_path_, [this](const std::filesystem::path& folder) {
         write_new_model(folder, settings_.pretrain, settings_.model, *tokenizer_, seed());
@@ -268,7 +281,7 @@ TrainingResult Run::go() {
   }
   if (device().kind != DeviceKind::cpu) memory_ = free_device_memory(device());
   refuse_a_model_that_cannot_fit();
-  trained_ = std::make_unique<TrainedModel>(model_path_, settings_, log_);
+  trained_ = std::make_unique<TrainedModel>(model_path_, settings_, log_, memory_);
   say(trained_->words());
   read_data();
   warn_of_leaks();
@@ -280,7 +293,10 @@ TrainingResult Run::go() {
   objective_->take_reference(steps, log_);
   Trainer trainer(trained_->policy(), objective_->objective(), ranks_, trainer_options(steps),
                   trainer_calls(steps));
-  if (resumed) trainer.resume(*resumed);
+  if (resumed) {
+    trainer.resume(*resumed);
+    say(str_cat("Going on after ", resumed->string(), "."));
+  }
   if (ranks_.is_first()) {
     make_folder(output);
     write_file_atomically(output / settings_file, settings_toml(settings_));
@@ -291,6 +307,7 @@ TrainingResult Run::go() {
                            resumed ? AppendFile::Mode::append : AppendFile::Mode::truncate);
     }
   }
+  if (events_.begins) events_.begins();
   const RunResult result = trainer.run();
   return {.step = result.step,
           .steps = steps,

@@ -22,6 +22,8 @@ class Tokenizer;
 struct RunEvents {
   // Sentences about what is done: data, memory, what is trained.
   std::function<void(const std::string& paragraph)> say = {};
+  // Before the first update, when all is set up.
+  std::function<void()> begins = {};
   // After every update; `total` are those of the run.
   std::function<void(std::int64_t step, std::int64_t total, const Metrics& metrics)> updated = {};
   // Whenever a line of metrics is written.

@@ -236,8 +236,11 @@ MaskFit check_mask(const MaskSpec& spec, const Model& model, const std::string& 
     return str_cat(print.architecture, ", ", print.layers, " layers, hidden ", print.hidden, ", ",
                    print.heads, " heads and ", print.kv_heads, " KV heads of ", print.head_dim);
   };
-  require_input(spec.model.same_shape(here), where, ": the mask was made for another model (",
-                shape(spec.model), "), this one is ", shape(here));
+  if (!spec.model.same_shape(here)) {
+    throw input_error(str_cat(where, ": the mask was made for another model (", shape(spec.model),
+                              "), this one is ", shape(here)),
+                      "make one for this model: onset mask make MODEL -o wemask.json");
+  }
   require_input(
       spec.from_layer >= 0 && spec.from_layer <= spec.to_layer && spec.to_layer < here.layers,
       where, ": the mask is for layers ", spec.from_layer, " to ", spec.to_layer,
