@@ -513,7 +513,7 @@ TEST(TrainVerb, WhatWasTrainedUnderAMaskIsSaidToBe) {
   const std::string adapter = (folder.path() / "run/final").string();
   const std::vector<std::string> generate{
       "generate", model_path("llama_me"), "--adapter", adapter, "--ids",
-      "1,5,9",    "--max-new-tokens",     "1"};
+      "1,5,9",    "--max-tokens",         "1"};
   const Outcome plain = run_onset(generate);
   EXPECT_NE(plain.error.find(adapter + "/wemask.json"), std::string::npos) << plain.error;
   std::vector<std::string> masked = generate;
