@@ -11,6 +11,32 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Two updates of GRPO on pairs of completions that have their rewards.
+std::vector<std::string> judged_arguments(const fs::path& data, const fs::path& output) {
+  return {"train",
+          "grpo",
+          model_path("llama"),
+          "--train-file",
+          data.string(),
+          "--num-generations",
+          "2",
+          "--per-device-train-batch-size",
+          "2",
+          "--logging-steps",
+          "1",
+          "--no-check-leaks",
+          "--max-steps",
+          "2",
+          "-o",
+          output.string()};
+}
+
+void expect_once(const std::string& text, const std::string& words) {
+  const std::size_t first = text.find(words);
+  ASSERT_NE(first, std::string::npos) << text;
+  EXPECT_EQ(text.find(words, first + 1), std::string::npos) << text;
+}
+
 TEST(TrainRefusals, RewardsThatCannotWorkAreRefusedBeforeTheFirstStep) {
   const TemporaryFolder folder;
   const auto given = folder.write(
@@ -114,15 +140,9 @@ TEST(TrainRefusals, AStepWithoutAnyRewardIsSaidOnce) {
       "{\"prompt_ids\": [1, 5], \"completions\": [[7, 2], [9, 2]], \"rewards\": [null, null]}\n"
       "{\"prompt_ids\": [1, 6], \"completions\": [[7, 2], [9, 2]], \"rewards\": [null, null]}\n");
   const auto output = folder.path() / "run";
-  const Outcome run =
-      run_onset({"train", "grpo", model_path("llama"), "--train-file", data.string(),
-                 "--num-generations", "2", "--per-device-train-batch-size", "2", "--logging-steps",
-                 "1", "--no-check-leaks", "--max-steps", "2", "-o", output.string()});
+  const Outcome run = run_onset(judged_arguments(data, output));
   ASSERT_EQ(run.code, 0) << run.error;
-  const std::string words = "every reward abstained from every completion";
-  const std::size_t first = run.error.find(words);
-  ASSERT_NE(first, std::string::npos) << run.error;
-  EXPECT_EQ(run.error.find(words, first + 1), std::string::npos) << run.error;
+  expect_once(run.error, "every reward abstained from every completion");
   for (const auto& line : metrics_of(output)) {
     EXPECT_EQ(line.at("frac_reward_abstained"), 1);
     EXPECT_FALSE(line.contains("reward"));
@@ -134,15 +154,9 @@ TEST(TrainRefusals, AStepWithEqualRewardsIsWarnedOf) {
   const auto data = folder.write(
       "rows.jsonl",
       "{\"prompt_ids\": [1, 5], \"completions\": [[7, 2], [9, 2]], \"rewards\": [1, 1]}\n");
-  const Outcome run = run_onset(
-      {"train", "grpo", model_path("llama"), "--train-file", data.string(), "--num-generations",
-       "2", "--per-device-train-batch-size", "2", "--logging-steps", "1", "--no-check-leaks",
-       "--max-steps", "2", "-o", (folder.path() / "run").string()});
+  const Outcome run = run_onset(judged_arguments(data, folder.path() / "run"));
   ASSERT_EQ(run.code, 0) << run.error;
-  const std::string words = "all completions of a prompt have the same reward";
-  const std::size_t first = run.error.find(words);
-  ASSERT_NE(first, std::string::npos) << run.error;
-  EXPECT_EQ(run.error.find(words, first + 1), std::string::npos) << run.error;
+  expect_once(run.error, "all completions of a prompt have the same reward");
 }
 
 TEST(TrainRefusals, FilesOfAnotherKindAreNamed) {

@@ -116,21 +116,17 @@ GatedGradients silu_gated_gradients(const at::Tensor& dy, const at::Tensor& gate
   float* dgate = result.gate.mutable_data_ptr<float>();
   float* dup = result.up.mutable_data_ptr<float>();
   const vectors::GatedGradientArrays gradients{.dy = dy_data, .dgate = dgate, .dup = dup};
-  if (rounded) {
-    at::parallel_for(0, dy.numel(), grain,
-                     [&, arrays = rounded_arrays(gate, up)](std::int64_t begin, std::int64_t end) {
-                       vectors::silu_gated_gradients(arrays, gradients, begin, end);
-                     });
-    return result;
-  }
-  const float* gate_data = gate.const_data_ptr<float>();
-  const float* up_data = up.const_data_ptr<float>();
-  if (has_tiles(TileType::f32)) {
-    const vectors::GatedArrays<float> arrays{.gate = gate_data, .up = up_data};
+  const auto by_vectors = [&](const auto& arrays) {
     at::parallel_for(0, dy.numel(), grain, [&](std::int64_t begin, std::int64_t end) {
       vectors::silu_gated_gradients(arrays, gradients, begin, end);
     });
     return result;
+  };
+  if (rounded) return by_vectors(rounded_arrays(gate, up));
+  const float* gate_data = gate.const_data_ptr<float>();
+  const float* up_data = up.const_data_ptr<float>();
+  if (has_tiles(TileType::f32)) {
+    return by_vectors(vectors::GatedArrays<float>{.gate = gate_data, .up = up_data});
   }
   // silu'(g) = s (1 + g (1 - s)) with s = sigmoid(g).
   at::parallel_for(0, gate.numel(), grain, [&](std::int64_t begin, std::int64_t end) {

@@ -103,8 +103,8 @@ at::Tensor Linear::product(const at::Tensor& x, const LowRankAddend& addend) con
     case Compute::f64:
       return at::linear(x, converted());
     case Compute::bf16:
-      if (multiplies_bf16_as_stored(x.size(0), stored_)) return multiply_bf16(x, stored_, addend);
-      if (!resident_.defined() && rounds_by_panels(stored_)) {
+      if (multiplies_bf16_as_stored(x.size(0), stored_) ||
+          (!resident_.defined() && rounds_by_panels(stored_))) {
         return multiply_bf16(x, stored_, addend);
       }
       if (cpu_has_bf16_products()) return multiply_bf16(x, converted(), addend);
